@@ -1,0 +1,74 @@
+"""Every exception a user can meet, one tree.
+
+Each says what was given, what was expected and what to do next; ``exit_code`` is what the command exits with.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes of ``numtrace run``, in the order of precedence given in the README."""
+
+    OK = 0
+    FINDING = 1  # a bug verdict, or over a given tolerance
+    USAGE = 2  # usage or bad input, an unwritable output directory included
+    FAILED = 3  # compile or run failed
+    INCONCLUSIVE = 4
+    INTERNAL = 70  # fault of numtrace
+    INTERRUPTED = 130
+
+
+class NumtraceError(Exception):
+    """Base of all errors that numtrace raises on purpose; the message is one clear sentence."""
+
+    exit_code = ExitCode.INTERNAL
+
+
+class UsageError(NumtraceError):
+    """Something that the user gave cannot be used: a flag, a name, a file, a shape."""
+
+    exit_code = ExitCode.USAGE
+
+
+class ModelError(UsageError):
+    """The model cannot be read: not MLIR, no such function, a parse error with the compiler's line."""
+
+
+class InputError(UsageError):
+    """An input, a golden or a parameter archive is missing, broken or does not fit the model."""
+
+
+class PassError(UsageError):
+    """A pass is unknown, its pipeline does not parse, or the installed IREE lacks it."""
+
+
+class OutputError(UsageError):
+    """The output directory cannot be written, or the disk is full."""
+
+
+class TargetError(NumtraceError):
+    """The host lacks features that the target CPU asks for."""
+
+    exit_code = ExitCode.FAILED
+
+
+class CompileError(NumtraceError):
+    """``iree-compile`` reported an error, crashed or ran out of time."""
+
+    exit_code = ExitCode.FAILED
+
+
+class RunError(NumtraceError):
+    """The compiled program failed, crashed, hung or was killed."""
+
+    exit_code = ExitCode.FAILED
+
+
+class UncoveredOp(NumtraceError):
+    """The evaluator has no function for an op; the site becomes ``uncovered``, the run goes on."""
+
+    def __init__(self, op: str, why: str = ""):
+        self.op = op
+        super().__init__(f"no evaluation of {op}{': ' + why if why else ''}")
