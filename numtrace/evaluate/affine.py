@@ -1,0 +1,137 @@
+"""An affine map is a strided view: operands of structured ops as tensors over the loops that they depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from iree.compiler import ir
+from torch import Tensor
+
+from numtrace.errors import UncoveredOp
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """One result of an affine map: ``Σ coefficients[d]·d + offset``."""
+
+    coefficients: tuple[tuple[int, int], ...]  # (loop, coefficient), by loop
+    offset: int
+
+
+def linear_map(affine_map: ir.AffineMap) -> tuple[Linear, ...]:
+    """The results of ``affine_map`` as linear forms of the loops.
+
+    Raises:
+        UncoveredOp: a result is not linear (``mod``, ``floordiv``) or uses a symbol.
+    """
+    return tuple(_linear(result) for result in affine_map.results)
+
+
+def _linear(expression: ir.AffineExpr) -> Linear:
+    terms: dict[int, int] = {}
+
+    def add(node: ir.AffineExpr, factor: int) -> int:
+        if isinstance(node, ir.AffineDimExpr):
+            terms[node.position] = terms.get(node.position, 0) + factor
+            return 0
+        if isinstance(node, ir.AffineConstantExpr):
+            return node.value * factor
+        if isinstance(node, ir.AffineAddExpr):
+            return add(node.lhs, factor) + add(node.rhs, factor)
+        if isinstance(node, ir.AffineMulExpr):
+            for constant, other in ((node.rhs, node.lhs), (node.lhs, node.rhs)):
+                if isinstance(constant, ir.AffineConstantExpr):
+                    return add(other, factor * constant.value)
+        raise UncoveredOp("affine map", f"{expression} is not linear")
+
+    offset = add(expression, 1)
+    return Linear(tuple(sorted((loop, factor) for loop, factor in terms.items() if factor)), offset)
+
+
+def loop_sizes(maps: list[tuple[Linear, ...]], shapes: list[tuple[int, ...]], loops: int) -> list[int]:
+    """The trip count of every loop, from the operand dimensions that are one loop alone.
+
+    Raises:
+        UncoveredOp: a loop appears in no operand dimension by itself.
+    """
+    sizes: list[int | None] = [None] * loops
+    for forms, shape in zip(maps, shapes, strict=True):
+        for form, size in zip(forms, shape, strict=True):
+            if len(form.coefficients) == 1 and form.coefficients[0][1] == 1 and form.offset == 0:
+                sizes[form.coefficients[0][0]] = size
+    if None in sizes:
+        raise UncoveredOp("structured op", f"the size of loop d{sizes.index(None)} follows from no operand")
+    return sizes  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A box of the loop nest: ``sizes`` points per loop from ``start`` on; loops in ``fixed`` have one point."""
+
+    sizes: list[int]
+    start: dict[int, int]
+    fixed: dict[int, int]
+
+    @classmethod
+    def whole(cls, sizes: list[int]) -> Domain:
+        return cls(sizes, {}, {})
+
+    @property
+    def loops(self) -> list[int]:
+        return [loop for loop in range(len(self.sizes)) if loop not in self.fixed]
+
+    def at(self, point: dict[int, int]) -> Domain:
+        return Domain(self.sizes, self.start, {**self.fixed, **point})
+
+    def stripes(self, loop: int, step: int) -> Iterator[Domain]:
+        for start in range(0, self.sizes[loop], step):
+            sizes = [*self.sizes]
+            sizes[loop] = min(step, self.sizes[loop] - start)
+            yield Domain(sizes, {**self.start, loop: start}, self.fixed)
+
+    def cut(self, loops: list[int], budget: int) -> Iterator[Domain]:
+        """Stripes of the longest of ``loops``, such that the box of the nest stays within ``budget`` points."""
+        total = prod(self.sizes[loop] for loop in self.loops)
+        if total <= budget or not loops:
+            yield self
+            return
+        longest = max(loops, key=lambda loop: self.sizes[loop])
+        yield from self.stripes(longest, max(1, budget * self.sizes[longest] // total))
+
+
+def loop_view(value: Tensor, forms: tuple[Linear, ...], domain: Domain) -> tuple[Tensor, list[int]]:
+    """``value`` as a view with one dimension per free loop that its map uses, and those loops in order.
+
+    Nothing is copied.
+
+    Raises:
+        UncoveredOp: the map reads outside of the tensor.
+    """
+    offset = value.storage_offset()
+    strides: dict[int, int] = {}
+    for form, stride, extent in zip(forms, value.stride(), value.shape, strict=True):
+        low = high = form.offset
+        for loop, factor in form.coefficients:
+            first = factor * domain.fixed.get(loop, domain.start.get(loop, 0))
+            low, high, offset = low + first, high + first, offset + first * stride
+            if loop not in domain.fixed:
+                strides[loop] = strides.get(loop, 0) + factor * stride
+                reach = factor * (domain.sizes[loop] - 1)
+                low, high = low + min(reach, 0), high + max(reach, 0)
+        offset += form.offset * stride
+        if not (0 <= low and high < extent):
+            raise UncoveredOp("structured op", f"its map reads [{low}, {high}] of a dimension of size {extent}")
+    loops = sorted(strides)
+    return value.as_strided([domain.sizes[d] for d in loops], [strides[d] for d in loops], offset), loops
+
+
+def align(view: Tensor, loops: list[int], onto: list[int]) -> Tensor:
+    """``view`` (with dimensions ``loops``, sorted) broadcastable over the loops ``onto`` (sorted)."""
+    if loops == onto:
+        return view
+    for position, loop in enumerate(onto):
+        if loop not in loops:
+            view = view.unsqueeze(position)
+    return view

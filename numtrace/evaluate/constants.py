@@ -1,0 +1,45 @@
+"""Constants of the IR as torch tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from iree.compiler import ir
+
+from numtrace.errors import UncoveredOp
+from numtrace.evaluate.types import NATIVE, exact_dtype, static_shape, tensor_type
+
+
+def constant_value(attribute: ir.Attribute, dtype: torch.dtype) -> torch.Tensor:
+    """The exact value of a scalar or dense attribute in ``dtype``.
+
+    Raises:
+        UncoveredOp: the attribute carries no elements here, such as an external resource (constants are
+            moved into a parameter archive before anything is evaluated, see ``instrument/constants.py``).
+    """
+    attribute = attribute.maybe_downcast()
+    if isinstance(attribute, (ir.FloatAttr, ir.IntegerAttr, ir.BoolAttr)):
+        return torch.tensor(_wrap(attribute.value, dtype), dtype=dtype)
+    if isinstance(attribute, ir.DenseElementsAttr):
+        return _dense(attribute).to(dtype)
+    raise UncoveredOp("a constant", str(attribute)[:60])
+
+
+def _wrap(value: float | int, dtype: torch.dtype) -> float | int:
+    """An integer attribute is a bit pattern: read it in the signed range of ``dtype``."""
+    if dtype.is_floating_point or dtype == torch.bool or not isinstance(value, int):
+        return value
+    info = torch.iinfo(dtype)
+    return (value - info.min) % (1 << info.bits) + info.min
+
+
+def _dense(attribute: ir.DenseElementsAttr) -> torch.Tensor:
+    shape = static_shape(attribute.type)
+    _, element = tensor_type(attribute.type)
+    dtype = exact_dtype(element)
+    if attribute.is_splat:
+        return torch.full(shape, _wrap(attribute.get_splat_value().value, dtype), dtype=dtype)
+    if dtype.is_floating_point and NATIVE[element] not in (torch.float32, torch.float64, torch.float16):
+        values = [float(value) for value in ir.DenseFPElementsAttr(attribute)]
+        return torch.tensor(values, dtype=dtype).reshape(shape)
+    return torch.from_numpy(np.array(attribute).reshape(shape).copy())

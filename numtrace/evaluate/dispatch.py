@@ -1,0 +1,85 @@
+"""A ``flow.dispatch``: the function of its executable, on the tensors that it is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from iree.compiler import ir
+from torch import Tensor
+
+from numtrace.evaluate.machine import Machine
+from numtrace.evaluate.program import Op
+from numtrace.evaluate.registry import evaluates
+from numtrace.evaluate.tensors import empty, mixed_window, split
+from numtrace.evaluate.types import exact_dtype, static_shape, tensor_type, widen
+
+
+class Buffer:
+    """What a dispatch writes to; ``value`` is the tensor of its last state."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Tensor):
+        self.value = value
+
+
+def entry_point(op: Op) -> str:
+    """``executable::function`` of a ``flow.dispatch``."""
+    (symbol,) = ir.ArrayAttr(op.attributes["entry_points"])
+    return "::".join(ir.SymbolRefAttr(symbol).value)
+
+
+def tied_operands(op: Op) -> list[int]:
+    """For each result the index of the argument it overwrites, or -1."""
+    if "tied_operands" not in op.attributes:
+        return [-1] * len(op.results)
+    return [int(ir.IntegerAttr(index).value) for index in ir.ArrayAttr(op.attributes["tied_operands"])]
+
+
+def evaluate_dispatch(machine: Machine, op: Op, operands: list[Any]) -> list[Tensor]:
+    """The results of ``op``, exact, for the values of its operands (workload, arguments, dims).
+
+    Raises:
+        UncoveredOp: some op in the body has no evaluation.
+    """
+    body = machine.program.executables[entry_point(op)].regions[0]
+    workload, arguments, _, _ = split(op, operands)
+    tied = [index - len(workload) if index >= 0 else -1 for index in tied_operands(op)]
+    values: list[Any] = []
+    for i, value in enumerate(arguments):
+        value = widen(value) if isinstance(value, Tensor) else value
+        values.append(Buffer(value.clone()) if i in tied else value)
+    results: list[Buffer] = []
+    for type_, index in zip(op.result_types, tied, strict=True):
+        if index >= 0:
+            results.append(values[index])
+            continue
+        buffer = Buffer(empty(static_shape(type_), exact_dtype(tensor_type(type_)[1])))
+        values.append(buffer)
+        results.append(buffer)
+    machine.run(body, values)
+    return [buffer.value for buffer in results]
+
+
+@evaluates("iree_tensor_ext.dispatch.tensor.load")
+def tensor_load(op: Op, machine, *operands) -> Tensor:
+    (source,), _, offsets, sizes, strides = split(op, operands)
+    value = source.value if isinstance(source, Buffer) else source
+    view = mixed_window(op, value, offsets, sizes, strides).reshape(static_shape(op.result_types[0]))
+    return view.clone() if isinstance(source, Buffer) else view
+
+
+@evaluates("iree_tensor_ext.dispatch.tensor.store")
+def tensor_store(op: Op, machine, *operands) -> None:
+    (value,), (target,), _, offsets, sizes, strides = split(op, operands)
+    if value.shape == target.value.shape:
+        target.value = value  # a store of everything: no copy
+        return
+    view = mixed_window(op, target.value, offsets, sizes, strides)
+    view.copy_(value.reshape(view.shape))
+
+
+@evaluates("iree_tensor_ext.dispatch.workload.ordinal")
+def workload_ordinal(op: Op, machine, value: torch.Tensor) -> torch.Tensor:
+    return value

@@ -1,0 +1,108 @@
+"""``flow``, ``hal.tensor`` and ``util``: what holds dispatches together. Works on values of any dtype."""
+
+from __future__ import annotations
+
+import torch
+from iree.compiler import ir
+from torch import Tensor
+
+from numtrace.errors import UncoveredOp
+from numtrace.evaluate.constants import constant_value
+from numtrace.evaluate.program import Op
+from numtrace.evaluate.registry import evaluates
+from numtrace.evaluate.tensors import empty, split, window
+from numtrace.evaluate.types import exact_dtype, static_shape, tensor_type
+
+
+@evaluates("flow.tensor.reshape", "flow.tensor.bitcast")
+def reshape(op: Op, machine, value: Tensor, *sizes) -> Tensor:
+    if tensor_type(op.operand_types[0])[1] != tensor_type(op.result_types[0])[1]:
+        raise UncoveredOp(op.name, "a change of the element type")
+    return value.reshape(static_shape(op.result_types[0]))
+
+
+@evaluates("flow.tensor.splat")
+def splat(op: Op, machine, value: Tensor, *sizes) -> Tensor:
+    dtype = exact_dtype(tensor_type(op.result_types[0])[1])
+    return value.to(dtype).expand(static_shape(op.result_types[0]))
+
+
+@evaluates("flow.tensor.empty", "flow.tensor.alloca")
+def flow_empty(op: Op, machine, *sizes) -> Tensor:
+    return empty(static_shape(op.result_types[0]), exact_dtype(tensor_type(op.result_types[0])[1]))
+
+
+@evaluates("flow.tensor.constant")
+def tensor_constant(op: Op, machine) -> Tensor:
+    attribute = op.attributes["value"]
+    parameter = parameter_key(attribute)
+    return machine.globals[parameter] if parameter else constant_value(attribute, op.dtype)
+
+
+@evaluates("flow.tensor.slice")
+def slice_(op: Op, machine, *operands) -> Tensor:
+    (source,), _, start, length, _ = split(op, operands)
+    offsets, sizes = [int(value) for value in start], [int(value) for value in length]
+    return window(source, offsets, sizes, [1] * len(sizes))
+
+
+@evaluates("flow.tensor.update")
+def update(op: Op, machine, *operands) -> Tensor:
+    (target,), _, start, (piece,), _ = split(op, operands)
+    result = target.to(torch.promote_types(target.dtype, piece.dtype), copy=True)
+    window(result, [int(value) for value in start], list(piece.shape), [1] * piece.dim()).copy_(piece)
+    return result
+
+
+@evaluates("flow.tensor.load")
+def load(op: Op, machine, value: Tensor, *operands) -> Tensor:
+    return value[tuple(int(index) for index in operands)] if operands else value
+
+
+@evaluates(
+    "flow.tensor.encode",
+    "flow.tensor.clone",
+    "flow.tensor.barrier",
+    "flow.tensor.transfer",
+    "iree_encoding.set_encoding",
+    "iree_encoding.unset_encoding",
+    "util.optimization_barrier",
+    "iree_tensor_ext.compute_barrier.start",
+    "iree_tensor_ext.compute_barrier.end",
+)
+def same_value(op: Op, machine, value: Tensor, *_) -> Tensor:
+    # An encoding changes where elements lie in memory, not their values.
+    return value
+
+
+@evaluates("hal.tensor.import")
+def tensor_import(op: Op, machine, value, *_) -> Tensor:
+    return value
+
+
+@evaluates("hal.tensor.export", "hal.tensor.barrier")
+def tensor_export(op: Op, machine, *values):
+    return values[: len(op.results)]
+
+
+@evaluates("util.global.load")
+def global_load(op: Op, machine) -> Tensor:
+    return machine.globals[ir.FlatSymbolRefAttr(op.attributes["global"]).value]
+
+
+@evaluates("util.global.store")
+def global_store(op: Op, machine, value: Tensor) -> None:
+    machine.globals[ir.FlatSymbolRefAttr(op.attributes["global"]).value] = value
+
+
+def parameter_key(attribute: ir.Attribute) -> tuple[str, str] | None:
+    """Scope and key of ``#flow.parameter.named<"scope"::"key"> : type``; None for other attributes."""
+    text = str(attribute)
+    if not text.startswith("#flow.parameter.named<"):
+        return None
+    quoted = ir.ArrayAttr.parse(
+        "[" + text[len("#flow.parameter.named<") :].rsplit(">", 1)[0].split("> :")[0].replace('"::"', '", "') + "]",
+        attribute.context,
+    )
+    strings = [ir.StringAttr(part).value for part in quoted]
+    return ("", strings[0]) if len(strings) == 1 else (strings[0], strings[1])

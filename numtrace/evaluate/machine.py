@@ -1,0 +1,84 @@
+"""Runs blocks of a :class:`~numtrace.evaluate.program.Program` on torch tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from numtrace.evaluate.affine import Domain
+from numtrace.evaluate.program import Block, Op, Program
+from numtrace.evaluate.registry import lookup
+from numtrace.evaluate.types import widen
+
+#: Ops that compute on numbers: their float operands are widened to float64. The rest only moves values.
+_COMPUTING = ("arith.", "math.", "linalg.", "iree_linalg_ext.")
+
+TERMINATORS = frozenset(
+    ("linalg.yield", "tensor.yield", "iree_linalg_ext.yield", "scf.yield", "util.return", "func.return", "flow.return")
+)
+
+
+class Machine:
+    """Evaluates ops in order and forgets every value after its last use.
+
+    ``env`` maps slots to values: torch tensors, or what a dialect's own functions make (a buffer of a
+    dispatch). ``globals`` holds the module's globals by symbol, ``domain`` the loops of the structured op whose
+    region is being evaluated.
+    """
+
+    def __init__(self, program: Program, globals_: dict[str, Any] | None = None):
+        self.program = program
+        self.env: dict[int, Any] = {}
+        self.globals: dict[str, Any] = {} if globals_ is None else globals_
+        self.domain: Domain | None = None
+
+    def step(self, op: Op) -> None:
+        """Evaluates one op and stores its results.
+
+        Raises:
+            UncoveredOp: there is no function for it.
+        """
+        fn = op.fn
+        if fn is None:
+            fn = op.fn = lookup(op.name)
+            op.computes = not op.typed and op.name.startswith(_COMPUTING)
+        env = self.env
+        operands = [env[slot] for slot in op.operands]
+        if op.computes:
+            operands = [widen(value) if isinstance(value, torch.Tensor) else value for value in operands]
+        value = fn(op, self, *operands)
+        if len(op.results) == 1:
+            env[op.results[0]] = value[0] if isinstance(value, tuple) else value
+        elif op.results:
+            env.update(zip(op.results, value, strict=True))
+        for slot in op.dead:
+            env.pop(slot, None)
+
+    def run(self, block: Block, arguments: Sequence[Any]) -> list[Any]:
+        """Evaluates ``block`` and returns the operands of its terminator."""
+        env = self.env
+        env.update(zip(block.arguments, arguments, strict=True))
+        values: list[Any] = []
+        for op in block.ops:
+            if op.name in TERMINATORS:
+                values = [env[slot] for slot in op.operands]
+                for slot in op.dead:
+                    env.pop(slot, None)
+                break
+            self.step(op)
+        for slot in block.arguments:
+            env.pop(slot, None)
+        return values
+
+    def run_part(self, block: Block, arguments: Sequence[Any], ops: list[Op], wanted: list[int]) -> list[Any]:
+        """Evaluates only ``ops`` of ``block`` and returns the slots ``wanted``."""
+        env = self.env
+        env.update(zip(block.arguments, arguments, strict=True))
+        for op in ops:
+            self.step(op)
+        values = [env[slot] for slot in wanted]
+        for slot in (*block.arguments, *(slot for op in block.ops for slot in op.results)):
+            env.pop(slot, None)
+        return values

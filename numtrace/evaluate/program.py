@@ -1,0 +1,210 @@
+"""MLIR as plain Python records, made once per module, so that evaluation pays no binding calls per op.
+
+Only what evaluation and matching need is kept: names, operands and results as slots, types, attributes,
+regions and the location. Values are numbered per :class:`Program`; a slot is the index of a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from iree.compiler import ir
+from iree.compiler.dialects import linalg
+
+from numtrace.evaluate.types import NATIVE, exact_dtype, tensor_type
+
+#: numtrace's own locations, see ``instrument/stamp.py``.
+STAMP = re.compile(r'"numtrace\.(\d+)"')
+
+#: Scalars that no tensor data flows into: what is computed from them alone is index arithmetic.
+_DATA_FREE_SOURCES = {"arith.constant", "linalg.index", "tensor.dim", "util.assume.int"}
+_SCALAR_DIALECTS = ("arith.", "math.", "affine.", "index.")
+
+
+@dataclass(slots=True)
+class Op:
+    """One operation.
+
+    ``fn`` is its evaluation (bound by the registry), ``dead`` the slots that no later op of the block reads.
+    ``typed`` marks index arithmetic: it is evaluated in the types of the IR, everything else in float64.
+    """
+
+    name: str
+    operands: list[int]
+    results: list[int]
+    operand_types: list[ir.Type]
+    result_types: list[ir.Type]
+    attributes: dict[str, ir.Attribute]
+    regions: list[Block]
+    stamps: tuple[int, ...]
+    symbol: str = ""
+    maps: list[ir.AffineMap] = field(default_factory=list)
+    typed: bool = False
+    computes: bool = False
+    fn: Callable | None = None
+    dead: list[int] = field(default_factory=list)
+    cache: dict = field(default_factory=dict)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the first result: of the IR for index arithmetic, else float64 for floats."""
+        element = tensor_type(self.result_types[0])[1]
+        return NATIVE[element] if self.typed else exact_dtype(element)
+
+    def ints(self, name: str) -> list[int]:
+        """An array-of-integers attribute (``array<i64: …>`` or ``dense<…>``); empty when absent."""
+        attribute = self.attributes.get(name)
+        if attribute is None:
+            return []
+        return [int(getattr(value, "value", value)) for value in attribute]
+
+    def int(self, name: str) -> int:
+        return int(self.attributes[name].value)
+
+    def segments(self) -> list[list[int]]:
+        """The operands split by ``operandSegmentSizes``."""
+        split, at = [], 0
+        for size in self.ints("operandSegmentSizes"):
+            split.append(self.operands[at : at + size])
+            at += size
+        return split
+
+
+@dataclass(slots=True)
+class Block:
+    arguments: list[int]
+    argument_types: list[ir.Type]
+    ops: list[Op]
+
+
+class Program:
+    """A module: its functions by symbol, its globals and initializers in order, its executables' bodies."""
+
+    def __init__(self, module: ir.Module):
+        self._module = module  # keeps the context of types and attributes alive
+        self._slots: dict[ir.Value, int] = {}
+        self.count = 0
+        self.body = self._block(module.body)
+
+    @classmethod
+    def parse(cls, text: str, *, unregistered: bool = False) -> Program:
+        context = ir.Context()
+        context.allow_unregistered_dialects = unregistered
+        return cls(ir.Module.parse(text, context))
+
+    @cached_property
+    def functions(self) -> dict[str, Op]:
+        """``util.func`` and ``func.func`` ops by symbol."""
+        return {op.symbol: op for op in self.body.ops if op.name in ("util.func", "func.func") and op.symbol}
+
+    @cached_property
+    def executables(self) -> dict[str, Op]:
+        """The function inside each ``flow.executable``, by ``@executable::@entry``."""
+        found = {}
+        for executable in self.body.ops:
+            if executable.name != "flow.executable":
+                continue
+            for op in walk(executable.regions):
+                if op.name in ("func.func", "util.func") and op.symbol:
+                    found[f"{executable.symbol}::{op.symbol}"] = op
+        return found
+
+    @cached_property
+    def globals(self) -> dict[str, Op]:
+        return {op.symbol: op for op in self.body.ops if op.name == "util.global"}
+
+    @property
+    def initializers(self) -> list[Op]:
+        return [op for op in self.body.ops if op.name == "util.initializer"]
+
+    def _slot(self, value: ir.Value) -> int:
+        slot = self._slots.get(value)
+        if slot is None:
+            slot = self._slots[value] = self.count
+            self.count += 1
+        return slot
+
+    def _block(self, block: ir.Block) -> Block:
+        arguments = [self._slot(argument) for argument in block.arguments]
+        ops = [self._op(view.operation) for view in block.operations]
+        _mark_index_arithmetic(ops)
+        _mark_last_uses(ops)
+        return Block(arguments, [argument.type for argument in block.arguments], ops)
+
+    def _op(self, op: ir.Operation) -> Op:
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        symbol = attributes.get("sym_name")
+        return Op(
+            name=op.name,
+            operands=[self._slot(operand) for operand in op.operands],
+            results=[self._slot(result) for result in op.results],
+            operand_types=[operand.type for operand in op.operands],
+            result_types=[result.type for result in op.results],
+            attributes=attributes,
+            regions=[self._block(block) for region in op.regions for block in region.blocks],
+            stamps=stamps_of(op.location),
+            symbol=symbol.value if symbol is not None else "",
+            maps=_indexing_maps(op),
+        )
+
+
+def stamps_of(location: ir.Location) -> tuple[int, ...]:
+    """The numbers of numtrace's stamps in a location, in order, each once."""
+    return tuple(dict.fromkeys(int(number) for number in STAMP.findall(str(location))))
+
+
+def walk(blocks: list[Block]) -> Iterator[Op]:
+    """Every op of ``blocks`` and of the regions in them, outermost first."""
+    for block in blocks:
+        for op in block.ops:
+            yield op
+            yield from walk(op.regions)
+
+
+def reads(op: Op) -> Iterator[int]:
+    """The slots that ``op`` or anything inside it reads."""
+    yield from op.operands
+    for inner in walk(op.regions):
+        yield from inner.operands
+
+
+def _mark_last_uses(ops: list[Op]) -> None:
+    seen: set[int] = set()
+    for op in reversed(ops):
+        for slot in {*reads(op), *op.results}:
+            if slot not in seen:
+                seen.add(slot)
+                op.dead.append(slot)
+    # What the block did not make itself may be read again (a body runs once per element tile or call).
+    made = {slot for op in ops for slot in op.results}
+    for op in ops:
+        op.dead = [slot for slot in op.dead if slot in made]
+
+
+def _mark_index_arithmetic(ops: list[Op]) -> None:
+    free: set[int] = set()
+    for op in ops:
+        if not op.results:
+            continue
+        if op.name in _DATA_FREE_SOURCES:
+            op.typed = op.name != "arith.constant" or not _is_shaped(op.result_types[0])
+        elif op.name.startswith(_SCALAR_DIALECTS):
+            op.typed = bool(op.operands) and all(slot in free for slot in op.operands)
+        if op.typed:
+            free.update(op.results)
+
+
+def _indexing_maps(op: ir.Operation) -> list[ir.AffineMap]:
+    """The indexing maps of a structured op, the implicit ones of named ops included; empty for other ops."""
+    if not op.name.startswith("linalg.") or not len(op.regions):
+        return []
+    maps = linalg.get_indexing_maps(op)
+    return [] if maps is None else [attribute.value for attribute in maps]
+
+
+def _is_shaped(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.ShapedType)

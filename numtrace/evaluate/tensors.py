@@ -1,0 +1,143 @@
+"""``tensor``: shapes, slices and padding. Values move, nothing is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from numtrace.errors import UncoveredOp
+from numtrace.evaluate.program import Op
+from numtrace.evaluate.registry import evaluates
+from numtrace.evaluate.types import exact_dtype, static_shape, tensor_type
+
+_DYNAMIC = -(1 << 63)
+
+
+def resolve(static: Sequence[int], dynamic: Sequence[Any]) -> list[int]:
+    """A mixed list of static and dynamic sizes: ``static`` with its placeholders replaced in order."""
+    values = iter(dynamic)
+    return [int(next(values)) if size == _DYNAMIC else size for size in static]
+
+
+def split(op: Op, operands: Sequence[Any]) -> list[list[Any]]:
+    """Operand values by ``operandSegmentSizes``."""
+    parts, at = [], 0
+    for size in op.ints("operandSegmentSizes"):
+        parts.append(list(operands[at : at + size]))
+        at += size
+    return parts
+
+
+def window(value: Tensor, offsets: list[int], sizes: list[int], strides: list[int]) -> Tensor:
+    """The slice of ``value`` as a view.
+
+    Raises:
+        UncoveredOp: the slice leaves the tensor.
+    """
+    for dim, (offset, size, stride) in enumerate(zip(offsets, sizes, strides, strict=True)):
+        if size and (offset < 0 or offset + (size - 1) * stride >= value.shape[dim]):
+            raise UncoveredOp("slice", f"[{offset}:{offset + size * stride}] of a dimension of size {value.shape[dim]}")
+        value = value.narrow(dim, 0, 0) if size == 0 else value[(slice(None),) * dim + (slice(offset, offset + (size - 1) * stride + 1, stride),)]
+    return value
+
+
+def mixed_window(op: Op, value: Tensor, offsets: list, sizes: list, strides: list) -> Tensor:
+    return window(
+        value,
+        resolve(op.ints("static_offsets"), offsets),
+        resolve(op.ints("static_sizes"), sizes),
+        resolve(op.ints("static_strides"), strides),
+    )
+
+
+def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """A tensor without defined contents: NaN, so that reading one is seen; zero where there is no NaN."""
+    return torch.full(tuple(shape), float("nan"), dtype=dtype) if dtype.is_floating_point else torch.zeros(tuple(shape), dtype=dtype)
+
+
+@evaluates("tensor.empty")
+def tensor_empty(op: Op, machine, *sizes) -> Tensor:
+    shape, element = tensor_type(op.result_types[0])
+    dynamic = iter(sizes)
+    return empty([int(next(dynamic)) if size is None else size for size in shape], exact_dtype(element))
+
+
+@evaluates("tensor.dim")
+def dim(op: Op, machine, value: Tensor, index: Tensor) -> Tensor:
+    return torch.tensor(value.shape[int(index)], dtype=torch.int64)
+
+
+@evaluates("tensor.cast")
+def cast(op: Op, machine, value: Tensor) -> Tensor:
+    return value
+
+
+@evaluates("tensor.collapse_shape")
+def collapse_shape(op: Op, machine, value: Tensor) -> Tensor:
+    return value.reshape(static_shape(op.result_types[0]))
+
+
+@evaluates("tensor.expand_shape")
+def expand_shape(op: Op, machine, value: Tensor, *sizes) -> Tensor:
+    return value.reshape(resolve(op.ints("static_output_shape"), sizes))
+
+
+@evaluates("tensor.extract_slice")
+def extract_slice(op: Op, machine, *operands) -> Tensor:
+    (value,), offsets, sizes, strides = split(op, operands)
+    return mixed_window(op, value, offsets, sizes, strides).reshape(static_shape(op.result_types[0]))
+
+
+@evaluates("tensor.insert_slice")
+def insert_slice(op: Op, machine, *operands) -> Tensor:
+    (source,), (target,), offsets, sizes, strides = split(op, operands)
+    result = target.clone()
+    view = mixed_window(op, result, offsets, sizes, strides)
+    view.copy_(source.reshape(view.shape))
+    return result
+
+
+@evaluates("tensor.extract")
+def extract(op: Op, machine, value: Tensor, *indices: Tensor) -> Tensor:
+    """An element, or (inside a region) one element per point of the loops."""
+    for dimension, index in enumerate(indices):
+        low, high = int(index.min()), int(index.max())
+        if low < 0 or high >= value.shape[dimension]:
+            raise UncoveredOp("tensor.extract", f"index {low if low < 0 else high} of a dimension of size {value.shape[dimension]}")
+    return value[tuple(indices)] if indices else value
+
+
+@evaluates("tensor.pad")
+def pad(op: Op, machine, *operands) -> Tensor:
+    (source,), low, high = split(op, operands)
+    low = resolve(op.ints("static_low"), low)
+    high = resolve(op.ints("static_high"), high)
+    if min([*low, *high], default=0) < 0:
+        raise UncoveredOp("tensor.pad", "negative padding")
+    block = op.regions[0]
+    zero = [torch.tensor(0, dtype=torch.int64)] * len(block.arguments)
+    (fill,) = machine.run(block, zero)
+    if any(slot in block.arguments for inner in block.ops for slot in inner.operands):
+        raise UncoveredOp("tensor.pad", "padding that depends on the position")
+    shape = [before + size + after for before, size, after in zip(low, source.shape, high, strict=True)]
+    result = torch.full(shape, fill.item(), dtype=source.dtype)
+    window(result, low, list(source.shape), [1] * len(shape)).copy_(source)
+    return result
+
+
+@evaluates("tensor.splat")
+def splat(op: Op, machine, value: Tensor) -> Tensor:
+    return value.to(exact_dtype(tensor_type(op.result_types[0])[1])).expand(static_shape(op.result_types[0]))
+
+
+@evaluates("tensor.from_elements")
+def from_elements(op: Op, machine, *values: Tensor) -> Tensor:
+    return torch.stack([torch.as_tensor(value) for value in values]).reshape(static_shape(op.result_types[0]))
+
+
+@evaluates("tensor.concat")
+def concat(op: Op, machine, *values: Tensor) -> Tensor:
+    return torch.cat(values, dim=op.int("dim"))
