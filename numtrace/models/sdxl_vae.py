@@ -7,36 +7,15 @@ Latent scaling and the clamp to [0, 1] are part of the module, so that its outpu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-LATENT_CHANNELS = 4
+from numtrace.models.config import IMAGE_CHANNELS, LATENT_CHANNELS, VaeConfig
+
 #: The scaling factor that the SDXL autoencoder was trained with (its ``config.json``).
 LATENT_SCALE = 0.13025
 NORM_EPS = 1e-6
-
-
-@dataclass(frozen=True)
-class VaeConfig:
-    """Sizes of a decoder.
-
-    ``widths`` are the channels of the four resolutions from the image's up to the latent's (the order
-    of the checkpoint's ``block_out_channels``), ``resnets`` the residual blocks of each up block,
-    ``groups`` the groups of every normalisation, ``latent`` the latent's height and width.
-    """
-
-    widths: tuple[int, int, int, int]
-    resnets: int
-    groups: int
-    latent: int
-    attention: str = "decomposed"
-
-    @property
-    def latent_shape(self) -> tuple[int, int, int, int]:
-        return (1, LATENT_CHANNELS, self.latent, self.latent)
 
 
 class Resnet(nn.Module):
@@ -132,7 +111,7 @@ class Decoder(nn.Module):
             ]
         )
         self.conv_norm_out = nn.GroupNorm(config.groups, widths[-1], eps=NORM_EPS)
-        self.conv_out = nn.Conv2d(widths[-1], 3, 3, padding=1)
+        self.conv_out = nn.Conv2d(widths[-1], IMAGE_CHANNELS, 3, padding=1)
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.mid_block(self.conv_in(x))
@@ -152,3 +131,10 @@ class SdxlVaeDecoder(nn.Module):
     def forward(self, latent: Tensor) -> Tensor:
         image = self.decoder(self.post_quant_conv(latent / LATENT_SCALE))
         return (image / 2 + 0.5).clamp(0, 1)
+
+
+def parameter_shapes(config: VaeConfig) -> dict[str, tuple[int, ...]]:
+    """Name and shape of every parameter, in module order; nothing is allocated."""
+    with torch.device("meta"):
+        module = SdxlVaeDecoder(config)
+    return {name: tuple(value.shape) for name, value in module.state_dict().items()}
