@@ -1,0 +1,135 @@
+"""Element types: MLIR's names, and what numpy (with ml_dtypes) and torch call them.
+
+bf16 and the 8-bit floats are ml_dtypes in numpy, which torch does not know, and the other way round; between
+the two they travel as integers of the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import ml_dtypes
+import numpy as np
+
+from numtrace.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
+
+_INTEGERS = {
+    f"{sign}{width}": (np.dtype(f"{base}{width}"), f"{base}{width}")
+    for sign, base in (("i", "int"), ("si", "int"), ("ui", "uint"))
+    for width in (8, 16, 32, 64)
+}
+
+#: MLIR name → (numpy dtype, name in the torch module). Of the names of one dtype the first is its MLIR name.
+KNOWN: Mapping[str, tuple[np.dtype, str]] = MappingProxyType(
+    {
+        "f32": (np.dtype(np.float32), "float32"),
+        "f64": (np.dtype(np.float64), "float64"),
+        "f16": (np.dtype(np.float16), "float16"),
+        "bf16": (np.dtype(ml_dtypes.bfloat16), "bfloat16"),
+        "f8E4M3FN": (np.dtype(ml_dtypes.float8_e4m3fn), "float8_e4m3fn"),
+        "f8E5M2": (np.dtype(ml_dtypes.float8_e5m2), "float8_e5m2"),
+        "f8E4M3FNUZ": (np.dtype(ml_dtypes.float8_e4m3fnuz), "float8_e4m3fnuz"),
+        "f8E5M2FNUZ": (np.dtype(ml_dtypes.float8_e5m2fnuz), "float8_e5m2fnuz"),
+        "f8E8M0FNU": (np.dtype(ml_dtypes.float8_e8m0fnu), "float8_e8m0fnu"),
+        "i1": (np.dtype(np.bool_), "bool"),
+        **_INTEGERS,
+        "index": (np.dtype(np.int64), "int64"),
+    }
+)
+
+#: Bytes → the integers that carry the bits of an ml_dtypes dtype to torch and back.
+_BITS = {1: "uint8", 2: "uint16"}
+
+
+def numpy_dtype(name: str) -> np.dtype:
+    """The numpy (or ml_dtypes) dtype of the MLIR element type ``name``; InputError if there is none."""
+    return _known(name)[0]
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    """The torch dtype of the MLIR element type ``name``; InputError if there is none."""
+    import torch
+
+    return getattr(torch, _known(name)[1])
+
+
+def from_torch(dtype: torch.dtype) -> str:
+    """The MLIR name of a torch dtype: signed integers are signless (``i32``), unsigned ones are ``ui8``…"""
+    return from_name(str(dtype).removeprefix("torch."))
+
+
+def from_numpy(dtype: np.dtype) -> str:
+    """The MLIR name of a numpy or ml_dtypes dtype of either byte order; InputError if there is none."""
+    return from_name(dtype.name)
+
+
+def from_name(name: str) -> str:
+    """The MLIR name of the dtype that numpy and torch both call ``name`` (``bfloat16``); else InputError."""
+    for mlir, (_, other) in KNOWN.items():
+        if other == name:
+            return mlir
+    raise InputError(f"dtype {name!r} is not supported; supported are {', '.join(KNOWN)}")
+
+
+def is_known(dtype: np.dtype) -> bool:
+    """Whether a numpy dtype is one of the table (text, records, objects and complex numbers are not)."""
+    return any(name == dtype.name for _, name in KNOWN.values())
+
+
+def is_ml_dtype(dtype: np.dtype) -> bool:
+    """Whether a dtype is one that numpy has from ml_dtypes (bf16, f8)."""
+    return dtype.type.__module__.startswith("ml_dtypes")
+
+
+def is_float(name: str) -> bool:
+    """Whether the MLIR element type ``name`` is a float type."""
+    return name.startswith(("f", "bf"))
+
+
+def same_storage(a: str, b: str) -> bool:
+    """Whether values of ``a`` and ``b`` have the same bits: equal, or integers of one width.
+
+    A signless ``i8`` holds a ``ui8`` or an ``si8``; ``ui8`` and ``si8`` do not agree; ``index`` is ``i64``.
+    """
+    a, b = ("i64" if name == "index" else name for name in (a, b))
+    return a == b or (a.lstrip("su") == b.lstrip("su") and (a.startswith("i") or b.startswith("i")))
+
+
+def to_torch(array: np.ndarray) -> torch.Tensor:
+    """``array`` as a tensor of the same dtype and shape; its memory is shared wherever torch can address it.
+
+    A tensor over a read-only array (a mapped file) must not be written to. InputError for a dtype that torch
+    lacks (text, records, objects).
+    """
+    import torch
+
+    dtype = torch_dtype(from_numpy(array.dtype))
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    steps = [step for step, size in zip(native.strides, native.shape, strict=True) if size > 1]
+    if not native.flags.aligned or any(step < 0 or step % native.itemsize for step in steps):
+        native = native.copy()
+    if is_ml_dtype(native.dtype):
+        return torch.from_dlpack(native.view(_BITS[native.itemsize])).view(dtype)
+    return torch.from_dlpack(native)
+
+
+def to_numpy(tensor: torch.Tensor) -> np.ndarray:
+    """``tensor`` as an array of the same dtype (ml_dtypes for bf16, f8) and shape; shares memory on CPU."""
+    import torch
+
+    plain = tensor.detach().cpu().resolve_neg()
+    dtype = numpy_dtype(from_torch(tensor.dtype))
+    if is_ml_dtype(dtype):
+        return plain.view(getattr(torch, _BITS[dtype.itemsize])).numpy().view(dtype)
+    return plain.numpy()
+
+
+def _known(name: str) -> tuple[np.dtype, str]:
+    if name not in KNOWN:
+        raise InputError(f"element type {name!r} is not supported; supported are {', '.join(KNOWN)}")
+    return KNOWN[name]

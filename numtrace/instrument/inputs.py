@@ -1,0 +1,103 @@
+"""What goes into a model and what should come out: inputs, given or seeded, and golden outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from numtrace.errors import InputError
+from numtrace.instrument import dtypes
+from numtrace.instrument.input_spec import load_input
+from numtrace.instrument.npy import read_npy, recover_ml_dtype, spell_type
+from numtrace.instrument.tensor_type import TensorType
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["RANDOM_INTEGERS", "TensorType", "load_golden", "load_inputs"]
+
+#: Seeded integers are drawn from [0, this): small enough to serve as indices, lengths and token numbers.
+RANDOM_INTEGERS = 10
+
+
+def load_inputs(
+    specs: Sequence[str], signature: Sequence[TensorType], seed: int
+) -> tuple[list[torch.Tensor], list[str]]:
+    """One tensor per input of ``signature``, of its dtype, and notices for the user.
+
+    ``specs`` are the values of ``--input`` in order; with none the inputs are random: floats standard normal
+    (drawn in f32, so that models that differ in dtype only see the same numbers), integers from [0, 10), fair
+    bools; the same for the same seed. InputError: count, shape or dtype differ, a file is missing or broken.
+    """
+    if not specs:
+        return _random_inputs(signature, seed), []
+    if len(specs) != len(signature):
+        types = f" ({', '.join(map(str, signature))})" if signature else ""
+        raise InputError(
+            f"{len(specs)} given as --input, and the function takes {len(signature)}{types}; "
+            "repeat --input once per input, in order"
+        )
+    notices: list[str] = []
+    tensors = []
+    for index, (spec, expected) in enumerate(zip(specs, signature, strict=True)):
+        try:
+            array = load_input(spec, expected, notices)
+        except InputError as error:
+            raise InputError(f"input {index}: {error}") from error
+        tensors.append(dtypes.to_torch(array))
+    return tensors, notices
+
+
+def load_golden(path: Path | Sequence[Path], types: Sequence[TensorType]) -> list[torch.Tensor]:
+    """The golden outputs, one per type, in the dtype they were saved in.
+
+    ``path`` is one npy with all arrays in order (numpy.save called repeatedly on one file), or one npy per
+    output. A float output takes a golden of any float dtype, an integer output one of any integer dtype.
+    InputError: count or shape differ, floats for integers, a file is missing or broken.
+    """
+    paths = [path] if isinstance(path, Path) else list(path)
+    arrays = [array for one in paths for array in read_npy(one)]
+    shown = ", ".join(repr(str(one)) for one in paths)
+    if len(arrays) != len(types):
+        raise InputError(
+            f"{shown} holds {len(arrays)} golden arrays, and the function has {len(types)} outputs "
+            f"({', '.join(map(str, types))})"
+        )
+    tensors = []
+    for index, (array, expected) in enumerate(zip(arrays, types, strict=True)):
+        golden = recover_ml_dtype(array, expected)
+        same_kind = _kind(golden.dtype) == _kind(dtypes.numpy_dtype(expected.dtype))
+        if not same_kind or not expected.accepts_shape(golden.shape):
+            raise InputError(
+                f"golden {index} of {shown} is {spell_type(golden)}, and the output is {expected}"
+            )
+        tensors.append(dtypes.to_torch(golden))
+    return tensors
+
+
+def _random_inputs(signature: Sequence[TensorType], seed: int) -> list[torch.Tensor]:
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    tensors = []
+    for index, type_ in enumerate(signature):
+        if not type_.is_static:
+            raise InputError(f"input {index} is {type_}, and its dynamic dims have no size; give --input")
+        shape, dtype = type_.static_shape, dtypes.torch_dtype(type_.dtype)
+        if dtypes.is_float(type_.dtype):
+            drawn = torch.randn(shape, generator=generator)
+        else:
+            bound = 2 if dtype == torch.bool else RANDOM_INTEGERS
+            drawn = torch.randint(bound, shape, generator=generator)
+        tensors.append(drawn.to(dtype))
+    return tensors
+
+
+def _kind(dtype: np.dtype) -> str:
+    if not dtypes.is_known(dtype):
+        return "other"
+    name = dtypes.from_numpy(dtype)
+    return "float" if dtypes.is_float(name) else "bool" if name == "i1" else "integer"

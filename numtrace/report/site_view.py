@@ -1,0 +1,69 @@
+"""One site of one variant, with all that the document knows about it."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from numtrace.dumps.schema import Site, Variant
+from numtrace.report.figures import count, decimal, index, number, op_names, tensor_type
+from numtrace.report.layout import Column, heading, labelled, table
+
+_TERMS = ("total", "inherited", "introduced", "semantic", "rounding", "codegen")
+
+
+def site_view(variant: Variant, site: Site, width: int) -> list[Text]:
+    """Identity, match, every term with where it is largest, and the files to look at next."""
+    match = site.match + (", tainted: downstream of an uncovered site" if site.tainted else "")
+    lines = [heading(f"{site.id} of {variant.name}", width)]
+    for label, text in (
+        ("ops", op_names(site.op, site.ops)),
+        ("module", site.module),
+        ("location", site.location),
+        ("dispatch", site.dispatch),
+        ("tensor", tensor_type(site.shape, site.dtype)),
+        ("match", match),
+        ("layout", site.layout or ""),
+        ("reason", site.reason or ""),
+    ):
+        lines += labelled(label, text, width)
+    if site.nonfinite_first:
+        lines += labelled("NaN or Inf", "first made here", width, "bold red")
+    if site.near_ties:
+        lines += labelled("near ties", f"{site.near_ties}, the compiled decision was taken", width)
+    lines += [Text(), *_terms(site, width), Text()]
+    if site.additivity is not None:
+        added = f"the three terms add up to within {site.additivity:.3g} ulp of float64"
+        lines += labelled("check", added, width)
+    if isinstance(site.bound_ratio, float):
+        lines += labelled("bound", f"{site.bound_ratio:.3g} of the probabilistic bound", width)
+    for stage, file in variant.files.items():
+        lines += labelled("file", f"{stage}: {file}", width)
+    for file in site.kept:
+        lines += labelled("kept", file, width)
+    return lines
+
+
+def _terms(site: Site, width: int) -> list[Text]:
+    columns = [Column("term"), Column("max abs", right=True), Column("at", shrinks=True)]
+    columns += [Column(t, right=True) for t in ("mean abs", "rel L2", "cosine", "max ulp", "NaN", "Inf")]
+    for name in _TERMS:
+        term = getattr(site, name)
+        if not term:  # None: not computed; UNSET: this version does not know it
+            continue
+        cells = (
+            name,
+            number(term.max_abs),
+            index(term.at),
+            number(term.mean_abs),
+            number(term.rel_l2),
+            decimal(term.cosine, 6),
+            number(term.max_ulp),
+            count(term.nan),
+            count(term.inf),
+        )
+        for column, cell in zip(columns, cells, strict=True):
+            column.add(cell)
+    if not columns[0].cells:
+        return labelled("terms", "none were computed for this site", width)
+    head, rows = table(columns, width, indent=2)
+    return [head, *rows]

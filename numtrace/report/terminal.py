@@ -1,0 +1,110 @@
+"""A report on a terminal, from the document alone."""
+
+from __future__ import annotations
+
+import difflib
+import io
+from collections.abc import Iterable, Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from numtrace.dumps.schema import Report, Site, Variant
+from numtrace.errors import UsageError
+from numtrace.report.dispatches import variant_details
+from numtrace.report.header import header, notices
+from numtrace.report.site_view import site_view
+from numtrace.report.variants import closing, variants_table
+
+#: Columns when the output is no terminal: a log or a pager has room, and names stay whole.
+PIPED_WIDTH = 160
+NARROWEST = 80
+TOP = 8
+
+
+def make_console(stream: TextIO, width: int | None = None) -> Console:
+    """A console on ``stream``: a terminal's own width, a wide one when piped."""
+    if isinstance(stream, io.TextIOWrapper):
+        # A name that the stream cannot spell must not end the run.
+        stream.reconfigure(errors="backslashreplace")
+    if width is None and not stream.isatty():
+        width = PIPED_WIDTH
+    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+
+
+def report_lines(report: Report, width: int, *, top: int = TOP, variant: str | None = None) -> list[Text]:
+    """Header, table of variants, notices, then the details of each variant (or of the one named).
+
+    Raises ``UsageError`` if there is no such variant.
+    """
+    chosen = [find_variant(report, variant)] if variant is not None else report.variants
+    lines = [*header(report, width), Text(), *variants_table(report, chosen, width)]
+    said = notices(report, width)
+    lines += [Text(), *said] if said else []
+    for one in chosen:
+        # A variant that is the same as another has nothing of its own to show.
+        if one.sites or one.error or not one.same_as:
+            lines += variant_details(report, one, width, top)
+    if len(chosen) > 1:
+        lines += [Text(), *closing(chosen, width)]
+    return lines
+
+
+def site_lines(report: Report, variant: str, site: str, width: int) -> list[Text]:
+    """The view of one site; ``site`` is its id, or the name of an op or dispatch that has one site.
+
+    Raises ``UsageError`` if there is no such variant or site, or several.
+    """
+    one = find_variant(report, variant)
+    return site_view(one, find_site(one, site), width)
+
+
+def print_report(report: Report, console: Console, *, top: int = TOP, variant: str | None = None) -> None:
+    """Print what ``report_lines`` gives."""
+    _print(report_lines(report, _width(console), top=top, variant=variant), console)
+
+
+def print_site(report: Report, console: Console, variant: str, site: str) -> None:
+    """Print what ``site_lines`` gives."""
+    _print(site_lines(report, variant, site, _width(console)), console)
+
+
+def find_variant(report: Report, name: str) -> Variant:
+    """The variant of that name. Raises ``UsageError`` that lists what there is."""
+    for variant in report.variants:
+        if variant.name == name:
+            return variant
+    there = ", ".join(variant.name for variant in report.variants) or "none"
+    raise UsageError(f"no variant {name!r} in this run; there are: {there}")
+
+
+def find_site(variant: Variant, name: str) -> Site:
+    """The site with that id, or the only one of that op or dispatch. Raises ``UsageError``."""
+    for site in variant.sites:
+        if site.id == name:
+            return site
+    found = [site for site in variant.sites if name in (site.op, site.dispatch, *site.ops)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        ids = _some([site.id for site in found])
+        raise UsageError(f"{name!r} has {len(found)} sites in variant {variant.name}: give one of {ids}")
+    known = [name for site in variant.sites for name in (site.id, site.op)]
+    near = difflib.get_close_matches(name, dict.fromkeys(known), n=5, cutoff=0.5)
+    hint = f"; near it: {_some(near)}" if near else ""
+    raise UsageError(f"no site {name!r} among the {len(variant.sites)} of variant {variant.name}{hint}")
+
+
+def _some(names: Sequence[str], limit: int = 8) -> str:
+    return ", ".join(names[:limit]) + (", …" if len(names) > limit else "")
+
+
+def _width(console: Console) -> int:
+    return max(console.width, NARROWEST)
+
+
+def _print(lines: Iterable[Text], console: Console) -> None:
+    for line in lines:
+        # Lines are laid out already: rich must not wrap or cut them again.
+        console.print(line, no_wrap=True, overflow="ignore", crop=False, highlight=False)
