@@ -1,3 +1,13 @@
 """The exact meaning of MLIR programs, in float64 on torch: one small file per dialect."""
 
-from numtrace.evaluate import arith, dispatch, flow, linalg, linalg_ext, mathematics, structured, tensors  # noqa: F401
+from numtrace.evaluate import (  # noqa: F401
+    arith,
+    dispatch,
+    flow,
+    linalg,
+    linalg_ext,
+    mathematics,
+    structured,
+    tensors,
+    torch_dialect,
+)

@@ -33,6 +33,8 @@ class Machine:
         self.env: dict[int, Any] = {}
         self.globals: dict[str, Any] = {} if globals_ is None else globals_
         self.domain: Domain | None = None
+        #: What floats are evaluated in: float64, or float32 to see torch's own error in a dtype.
+        self.float_dtype: torch.dtype = torch.float64
 
     def step(self, op: Op) -> None:
         """Evaluates one op and stores its results.
@@ -50,7 +52,7 @@ class Machine:
             operands = [widen(value) if isinstance(value, torch.Tensor) else value for value in operands]
         value = fn(op, self, *operands)
         if len(op.results) == 1:
-            env[op.results[0]] = value[0] if isinstance(value, tuple) else value
+            env[op.results[0]] = value[0] if type(value) is tuple else value
         elif op.results:
             env.update(zip(op.results, value, strict=True))
         for slot in op.dead:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from numtrace.errors import UncoveredOp
 
 _FUNCTIONS: dict[str, Callable] = {}
+_FAMILIES: dict[str, Callable] = {}
 
 
 def evaluates(*names: str) -> Callable[[Callable], Callable]:
@@ -25,6 +26,16 @@ def evaluates(*names: str) -> Callable[[Callable], Callable]:
     return register
 
 
+def evaluates_family(*prefixes: str) -> Callable[[Callable], Callable]:
+    """Registers ``fn`` for every op whose name begins with one of ``prefixes`` and has no function of its own."""
+
+    def register(fn: Callable) -> Callable:
+        _FAMILIES.update(dict.fromkeys(prefixes, fn))
+        return fn
+
+    return register
+
+
 def lookup(name: str) -> Callable:
     """The function for ``name``.
 
@@ -32,6 +43,8 @@ def lookup(name: str) -> Callable:
         UncoveredOp: there is none.
     """
     fn = _FUNCTIONS.get(name)
+    if fn is None:
+        fn = next((family for prefix, family in _FAMILIES.items() if name.startswith(prefix)), None)
     if fn is None:
         raise UncoveredOp(name)
     return fn

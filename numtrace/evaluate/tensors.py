@@ -53,9 +53,24 @@ def mixed_window(op: Op, value: Tensor, offsets: list, sizes: list, strides: lis
     )
 
 
+#: The bits of the NaN that stands for an undefined element. Moves and arithmetic keep a NaN's payload, so
+#: what depends on an undefined element is seen to.
+_UNDEFINED = 0x7FF8_DEAD_BEEF_0001
+
+
 def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """A tensor without defined contents: NaN, so that reading one is seen; zero where there is no NaN."""
-    return torch.full(tuple(shape), float("nan"), dtype=dtype) if dtype.is_floating_point else torch.zeros(tuple(shape), dtype=dtype)
+    """A tensor without defined contents: a marked NaN in floats, zero where there is no NaN."""
+    if dtype != torch.float64:
+        return torch.zeros(tuple(shape), dtype=dtype)
+    return torch.full(tuple(shape), _UNDEFINED, dtype=torch.int64).view(torch.float64)
+
+
+def defined(value: Tensor) -> Tensor | None:
+    """A mask of the defined elements of an exact value; None when all are."""
+    if value.dtype != torch.float64 or not bool(torch.isnan(value.sum())):
+        return None
+    mask = value.contiguous().view(torch.int64).bitwise_and(0x7FFF_FFFF_FFFF_FFFF) != _UNDEFINED
+    return None if bool(mask.all()) else mask
 
 
 @evaluates("tensor.empty")

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import ml_dtypes
 import numpy as np
 
 from numtrace.errors import InputError
@@ -18,27 +17,27 @@ from numtrace.errors import InputError
 if TYPE_CHECKING:
     import torch
 
-_INTEGERS = {
-    f"{sign}{width}": (np.dtype(f"{base}{width}"), f"{base}{width}")
-    for sign, base in (("i", "int"), ("si", "int"), ("ui", "uint"))
-    for width in (8, 16, 32, 64)
+_ML_DTYPES = {
+    "bf16": "bfloat16",
+    "f8E4M3FN": "float8_e4m3fn",
+    "f8E5M2": "float8_e5m2",
+    "f8E4M3FNUZ": "float8_e4m3fnuz",
+    "f8E5M2FNUZ": "float8_e5m2fnuz",
+    "f8E8M0FNU": "float8_e8m0fnu",
 }
 
-#: MLIR name → (numpy dtype, name in the torch module). Of the names of one dtype the first is its MLIR name.
-KNOWN: Mapping[str, tuple[np.dtype, str]] = MappingProxyType(
+#: MLIR name → the name that numpy (or ml_dtypes) and torch share; of the names of one dtype the first counts.
+KNOWN: Mapping[str, str] = MappingProxyType(
     {
-        "f32": (np.dtype(np.float32), "float32"),
-        "f64": (np.dtype(np.float64), "float64"),
-        "f16": (np.dtype(np.float16), "float16"),
-        "bf16": (np.dtype(ml_dtypes.bfloat16), "bfloat16"),
-        "f8E4M3FN": (np.dtype(ml_dtypes.float8_e4m3fn), "float8_e4m3fn"),
-        "f8E5M2": (np.dtype(ml_dtypes.float8_e5m2), "float8_e5m2"),
-        "f8E4M3FNUZ": (np.dtype(ml_dtypes.float8_e4m3fnuz), "float8_e4m3fnuz"),
-        "f8E5M2FNUZ": (np.dtype(ml_dtypes.float8_e5m2fnuz), "float8_e5m2fnuz"),
-        "f8E8M0FNU": (np.dtype(ml_dtypes.float8_e8m0fnu), "float8_e8m0fnu"),
-        "i1": (np.dtype(np.bool_), "bool"),
-        **_INTEGERS,
-        "index": (np.dtype(np.int64), "int64"),
+        "f32": "float32",
+        "f64": "float64",
+        "f16": "float16",
+        **_ML_DTYPES,
+        "i1": "bool",
+        **{f"i{width}": f"int{width}" for width in (8, 16, 32, 64)},
+        **{f"si{width}": f"int{width}" for width in (8, 16, 32, 64)},
+        **{f"ui{width}": f"uint{width}" for width in (8, 16, 32, 64)},
+        "index": "int64",
     }
 )
 
@@ -48,14 +47,19 @@ _BITS = {1: "uint8", 2: "uint16"}
 
 def numpy_dtype(name: str) -> np.dtype:
     """The numpy (or ml_dtypes) dtype of the MLIR element type ``name``; InputError if there is none."""
-    return _known(name)[0]
+    shared = _shared_name(name)
+    if name not in _ML_DTYPES:
+        return np.dtype(shared)
+    import ml_dtypes  # takes half a second
+
+    return np.dtype(getattr(ml_dtypes, shared))
 
 
 def torch_dtype(name: str) -> torch.dtype:
     """The torch dtype of the MLIR element type ``name``; InputError if there is none."""
     import torch
 
-    return getattr(torch, _known(name)[1])
+    return getattr(torch, _shared_name(name))
 
 
 def from_torch(dtype: torch.dtype) -> str:
@@ -70,7 +74,7 @@ def from_numpy(dtype: np.dtype) -> str:
 
 def from_name(name: str) -> str:
     """The MLIR name of the dtype that numpy and torch both call ``name`` (``bfloat16``); else InputError."""
-    for mlir, (_, other) in KNOWN.items():
+    for mlir, other in KNOWN.items():
         if other == name:
             return mlir
     raise InputError(f"dtype {name!r} is not supported; supported are {', '.join(KNOWN)}")
@@ -78,12 +82,12 @@ def from_name(name: str) -> str:
 
 def is_known(dtype: np.dtype) -> bool:
     """Whether a numpy dtype is one of the table (text, records, objects and complex numbers are not)."""
-    return any(name == dtype.name for _, name in KNOWN.values())
+    return dtype.name in KNOWN.values()
 
 
 def is_ml_dtype(dtype: np.dtype) -> bool:
     """Whether a dtype is one that numpy has from ml_dtypes (bf16, f8)."""
-    return dtype.type.__module__.startswith("ml_dtypes")
+    return dtype.name in _ML_DTYPES.values()
 
 
 def is_float(name: str) -> bool:
@@ -129,7 +133,7 @@ def to_numpy(tensor: torch.Tensor) -> np.ndarray:
     return plain.numpy()
 
 
-def _known(name: str) -> tuple[np.dtype, str]:
+def _shared_name(name: str) -> str:
     if name not in KNOWN:
         raise InputError(f"element type {name!r} is not supported; supported are {', '.join(KNOWN)}")
     return KNOWN[name]

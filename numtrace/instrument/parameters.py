@@ -85,15 +85,14 @@ class ParameterArchives:
         The shapes may differ, since IREE reshapes parameters (4x4 for 4x4x1x1). The message names the first
         parameter that does not fit and says how many more there are.
         """
-        faults = []
-        for (scope, key), expected in required.items():
-            try:
-                self._require_fit(self._entry(scope, key), scope, key, expected)
-            except InputError as error:
-                faults.append(error)
-        if faults:
-            more = f" (and {len(faults) - 1} more parameters do not fit)" if len(faults) > 1 else ""
-            raise InputError(f"{faults[0]}{more}") from faults[0]
+        faults = [name for name, expected in required.items() if not self._fits(*name, expected)]
+        if not faults:
+            return
+        more = f" (and {len(faults) - 1} more parameters do not fit)" if len(faults) > 1 else ""
+        try:
+            self._require_fit(self._entry(*faults[0]), *faults[0], required[faults[0]])
+        except InputError as error:
+            raise InputError(f"{error}{more}") from error
 
     def index(self, scope: str) -> ParameterIndex:
         """IREE's index of ``scope``."""
@@ -119,20 +118,17 @@ class ParameterArchives:
             raise InputError(f"parameter {_name(scope, key)} is not in {files}; {hint}")
         return archive.entries[key]
 
+    def _fits(self, scope: str, key: str, expected: TensorType) -> bool:
+        known = scope in self._scopes and key in self._scopes[scope].entries
+        return known and self._scopes[scope].entries[key].fits(expected)
+
     def _require_fit(self, entry: _Entry, scope: str, key: str, expected: TensorType) -> None:
-        stored, length = entry.stored, entry.entry.length
-        if stored is None:
-            fits = length == expected.nbytes
-        else:
-            fits = dtypes.same_storage(stored.dtype, expected.dtype) and stored.count == expected.count
-        if not fits:
-            given = f"{stored}" if stored else f"{length} bytes"
+        if not entry.fits(expected):
+            given = f"{entry.stored}" if entry.stored else f"{entry.entry.length} bytes"
             raise InputError(
                 f"parameter {_name(scope, key)} is {given} in {str(entry.path)!r}, and the program takes "
                 f"{expected} ({expected.nbytes} bytes)"
             )
-        if length != expected.nbytes:
-            raise damaged(entry.path, f"{key!r} is {stored}, and has {length} bytes")
 
 
 @dataclass(frozen=True)
@@ -140,6 +136,13 @@ class _Entry:
     entry: ParameterIndexEntry
     stored: StoredType | None
     path: Path
+
+    def fits(self, expected: TensorType) -> bool:
+        stored = self.stored
+        same = stored is None or (
+            dtypes.same_storage(stored.dtype, expected.dtype) and stored.count == expected.count
+        )
+        return same and self.entry.length == expected.nbytes
 
 
 @dataclass

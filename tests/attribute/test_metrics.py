@@ -526,3 +526,27 @@ def test_terms_of_shared_operands_add_up_within_the_bound(rows):
 def test_integers_are_subtracted_exactly(pairs):
     a, e = (tensor(*column, dtype=torch.int64) for column in zip(*pairs, strict=True))
     assert difference(a, e).max_abs == max(float(abs(x - y)) for x, y in pairs)
+
+
+ANY = st.sampled_from([0.0, 1.0, -1.0, 2.0, 1.5, INF, -INF, NAN])
+
+
+@given(st.lists(st.tuples(ANY, ANY, st.booleans()), min_size=1), st.sampled_from([0, 0.5, 1]), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_a_mask_is_as_good_as_a_selection(rows, tolerance, equal_nan):
+    a, e, keep = zip(*rows, strict=True)
+    a, e, where = tensor(*a), tensor(*e), tensor(*keep, dtype=BOOL)
+    number = where.nonzero().view(-1).tolist()
+
+    def renumber(result, field):
+        position = getattr(result, field)
+        return dataclasses.replace(result, **{field: position and (number[position[0]],)})
+
+    assert difference(a, e, where) == renumber(difference(a[where], e[where]), "at")
+    assert magnitude(a, where) == renumber(magnitude(a[where]), "at")
+    assert max_ulp(a, e, "f32", where) == max_ulp(a[where], e[where], "f32")
+    close = allclose(a, e, tolerance, tolerance, equal_nan=equal_nan, where=where)
+    selected = allclose(a[where], e[where], tolerance, tolerance, equal_nan=equal_nan)
+    assert close == renumber(selected, "worst")
+    want = np.isclose(a[where], e[where], rtol=tolerance, atol=tolerance, equal_nan=equal_nan)
+    assert close.violations == np.count_nonzero(~want)

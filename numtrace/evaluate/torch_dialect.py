@@ -1,0 +1,120 @@
+"""The torch dialect, op by op, by calling torch itself: the float64 reference.
+
+An op ``torch.aten.<name>[.<overload>]`` has the operands of its schema, so it is the call of
+``torch.ops.aten.<name>.<overload>`` with them. Floats are float64; dtype arguments that name a narrower float
+become float64 (a cast between float types is the identity), everything else is as the program says.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from iree.compiler import ir
+from torch import Tensor
+
+from numtrace.errors import UncoveredOp
+from numtrace.evaluate.constants import constant_value
+from numtrace.evaluate.program import Op
+from numtrace.evaluate.registry import evaluates, evaluates_family
+from numtrace.evaluate.types import exact_dtype, tensor_type, widen
+
+#: c10::ScalarType as the torch dialect's integer constants carry it.
+SCALAR_TYPES = {
+    0: torch.uint8, 1: torch.int8, 2: torch.int16, 3: torch.int32, 4: torch.int64, 5: torch.float16,
+    6: torch.float32, 7: torch.float64, 8: torch.complex32, 9: torch.complex64, 10: torch.complex128,
+    11: torch.bool, 15: torch.bfloat16, 23: torch.float8_e5m2, 24: torch.float8_e4m3fn,
+    25: torch.float8_e5m2fnuz, 26: torch.float8_e4m3fnuz,
+}  # fmt: skip
+
+
+@evaluates("torch.constant.int", "torch.constant.float", "torch.constant.bool", "torch.constant.str")
+def constant(op: Op, machine) -> Any:
+    return op.attributes["value"].value
+
+
+@evaluates("torch.constant.none", "torch.constant.device")
+def none(op: Op, machine) -> None:
+    return None
+
+
+@evaluates("torch.prim.ListConstruct", "torch.prim.TupleConstruct")
+def list_construct(op: Op, machine, *values: Any) -> Any:
+    return list(values)
+
+
+@evaluates("torch.vtensor.literal")
+def literal(op: Op, machine) -> Tensor:
+    attribute = op.attributes["value"]
+    return constant_value(attribute, exact_dtype(tensor_type(attribute.type)[1]))
+
+
+@evaluates(
+    "torch_c.from_builtin_tensor",
+    "torch_c.to_builtin_tensor",
+    "torch.copy.to_vtensor",
+    "torch.copy.to_tensor",
+    "torch.tensor_static_info_cast",
+)
+def same(op: Op, machine, value: Tensor) -> Tensor:
+    return value
+
+
+@evaluates("torch.operator")
+def operator(op: Op, machine, *operands: Any) -> Any:
+    return _call(op, op.attributes["name"].value, machine.float_dtype, operands)
+
+
+@evaluates_family("torch.aten.", "torch.prims.")
+def aten(op: Op, machine, *operands: Any) -> Any:
+    return _call(op, op.name, machine.float_dtype, operands)
+
+
+def _call(op: Op, name: str, float_dtype: torch.dtype, operands: tuple[Any, ...]) -> Any:
+    cached = op.cache.get("overload")
+    if cached is None:
+        cached = op.cache["overload"] = _overload(name)
+    overload, arguments = cached
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for argument, value in zip(arguments, operands, strict=False):
+        value = _argument(argument, value, float_dtype)
+        if argument.kwarg_only:
+            named[argument.name] = value
+        else:
+            positional.append(value)
+    with torch.no_grad():
+        result = overload(*positional, **named)
+    return tuple(result) if isinstance(result, (tuple, list)) and len(op.results) > 1 else result
+
+
+def _overload(name: str):
+    _, namespace, *rest = name.split(".")
+    packet = getattr(getattr(torch.ops, namespace), rest[0], None)
+    overload = getattr(packet, rest[1] if len(rest) > 1 else "default", None) if packet is not None else None
+    if overload is None:
+        raise UncoveredOp(name, "torch has no such op")
+    return overload, overload._schema.arguments
+
+
+def _argument(argument, value: Any, float_dtype: torch.dtype) -> Any:
+    if isinstance(value, Tensor):
+        # torch's normalisations want contiguous input in float64.
+        return value.to(float_dtype).contiguous() if value.is_floating_point() else value
+    if isinstance(value, list):
+        return [_argument(argument, item, float_dtype) if isinstance(item, Tensor) else item for item in value]
+    if argument.name == "dtype" and isinstance(value, int):
+        dtype = SCALAR_TYPES.get(value)
+        if dtype is None:
+            raise UncoveredOp(f"torch dtype {value}")
+        return float_dtype if dtype.is_floating_point else dtype
+    if argument.name == "half_to_float":
+        return False  # in float64 there is no half to widen
+    return value
+
+
+@evaluates("func.call", "util.call")
+def call(op: Op, machine, *operands: Any) -> Any:
+    name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+    values = machine.run(machine.program.functions[name].regions[0], operands)
+    return tuple(widen(value) if isinstance(value, Tensor) else value for value in values)
