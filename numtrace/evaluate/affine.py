@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -17,7 +17,12 @@ class Linear:
     """One result of an affine map: ``Σ coefficients[d]·d + offset``."""
 
     coefficients: tuple[tuple[int, int], ...]  # (loop, coefficient), by loop
-    offset: int
+    offset: int = 0
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether it is one loop and nothing else."""
+        return len(self.coefficients) == 1 and self.coefficients[0][1] == 1 and self.offset == 0
 
 
 def linear_map(affine_map: ir.AffineMap) -> tuple[Linear, ...]:
@@ -27,6 +32,11 @@ def linear_map(affine_map: ir.AffineMap) -> tuple[Linear, ...]:
         UncoveredOp: a result is not linear (``mod``, ``floordiv``) or uses a symbol.
     """
     return tuple(_linear(result) for result in affine_map.results)
+
+
+def loops_of(forms: Iterable[Linear]) -> set[int]:
+    """The loops that any of ``forms`` depends on."""
+    return {loop for form in forms for loop, _ in form.coefficients}
 
 
 def _linear(expression: ir.AffineExpr) -> Linear:
@@ -59,7 +69,7 @@ def loop_sizes(maps: list[tuple[Linear, ...]], shapes: list[tuple[int, ...]], lo
     sizes: list[int | None] = [None] * loops
     for forms, shape in zip(maps, shapes, strict=True):
         for form, size in zip(forms, shape, strict=True):
-            if len(form.coefficients) == 1 and form.coefficients[0][1] == 1 and form.offset == 0:
+            if form.is_loop:
                 sizes[form.coefficients[0][0]] = size
     if None in sizes:
         raise UncoveredOp("structured op", f"the size of loop d{sizes.index(None)} follows from no operand")
@@ -92,13 +102,20 @@ class Domain:
             yield Domain(sizes, {**self.start, loop: start}, self.fixed)
 
     def cut(self, loops: list[int], budget: int) -> Iterator[Domain]:
-        """Stripes of the longest of ``loops``, such that the box of the nest stays within ``budget`` points."""
+        """Stripes along ``loops`` (outermost first), of at most ``budget`` points each where that is possible.
+
+        An outer loop is cut rather than an inner one: its stripes are contiguous.
+        """
         total = prod(self.sizes[loop] for loop in self.loops)
         if total <= budget or not loops:
             yield self
             return
-        longest = max(loops, key=lambda loop: self.sizes[loop])
-        yield from self.stripes(longest, max(1, budget * self.sizes[longest] // total))
+        pieces = -(-total // budget)
+        fitting = [loop for loop in loops if self.sizes[loop] >= pieces]
+        loop = fitting[0] if fitting else max(loops, key=lambda loop: self.sizes[loop])
+        rest = [other for other in loops if other != loop]
+        for stripe in self.stripes(loop, max(1, self.sizes[loop] // pieces)):
+            yield from stripe.cut(rest, budget)
 
 
 def loop_view(value: Tensor, forms: tuple[Linear, ...], domain: Domain) -> tuple[Tensor, list[int]]:
@@ -107,7 +124,7 @@ def loop_view(value: Tensor, forms: tuple[Linear, ...], domain: Domain) -> tuple
     Nothing is copied.
 
     Raises:
-        UncoveredOp: the map reads outside of the tensor.
+        UncoveredOp: the map reads outside of the tensor, or walks it backwards.
     """
     offset = value.storage_offset()
     strides: dict[int, int] = {}
@@ -123,6 +140,8 @@ def loop_view(value: Tensor, forms: tuple[Linear, ...], domain: Domain) -> tuple
         offset += form.offset * stride
         if not (0 <= low and high < extent):
             raise UncoveredOp("structured op", f"its map reads [{low}, {high}] of a dimension of size {extent}")
+    if min(strides.values(), default=0) < 0:
+        raise UncoveredOp("structured op", "its map walks a dimension backwards")
     loops = sorted(strides)
     return value.as_strided([domain.sizes[d] for d in loops], [strides[d] for d in loops], offset), loops
 

@@ -22,12 +22,12 @@ def constant(op: Op, machine) -> Tensor:
 
 @evaluates("arith.addf", "arith.addi")
 def add(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
-    return a + b
+    return a ^ b if a.dtype == torch.bool else a + b  # i1 wraps at 2
 
 
 @evaluates("arith.subf", "arith.subi")
 def sub(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
-    return a - b
+    return a ^ b if a.dtype == torch.bool else a - b
 
 
 @evaluates("arith.mulf", "arith.muli")
@@ -72,12 +72,22 @@ def minnumf(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
 
 @evaluates("arith.maxsi")
 def maxsi(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
-    return torch.maximum(a, b)
+    return a & b if a.dtype == torch.bool else torch.maximum(a, b)  # a signed i1 is 0 or -1
 
 
 @evaluates("arith.minsi")
 def minsi(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
-    return torch.minimum(a, b)
+    return a | b if a.dtype == torch.bool else torch.minimum(a, b)
+
+
+@evaluates("arith.maxui")
+def maxui(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
+    return torch.where(_sortable(a) >= _sortable(b), a, b)
+
+
+@evaluates("arith.minui")
+def minui(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
+    return torch.where(_sortable(a) <= _sortable(b), a, b)
 
 
 @evaluates("arith.andi")
@@ -97,22 +107,32 @@ def xori(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
 
 @evaluates("arith.divsi")
 def divsi(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
-    return torch.div(a, b, rounding_mode="trunc")
+    return torch.div(*_divisible(op, a, b), rounding_mode="trunc")
 
 
 @evaluates("arith.floordivsi")
 def floordivsi(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
-    return torch.div(a, b, rounding_mode="floor")
+    return torch.div(*_divisible(op, a, b), rounding_mode="floor")
 
 
 @evaluates("arith.ceildivsi")
 def ceildivsi(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
-    return -torch.div(-a, b, rounding_mode="floor")
+    a, b = _divisible(op, a, b)
+    return torch.div(a, b, rounding_mode="trunc") + ((torch.fmod(a, b) != 0) & ((a < 0) == (b < 0)))
 
 
 @evaluates("arith.remsi")
 def remsi(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
-    return torch.fmod(a, b)
+    return torch.fmod(*_divisible(op, a, b))
+
+
+def _divisible(op: Op, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """The operands of a division, unless it is undefined: torch would raise, or take the process down."""
+    if bool((b == 0).any()):
+        raise UncoveredOp(op.name, "division by zero")
+    if bool(((b == -1) & (a == torch.iinfo(a.dtype).min)).any()):
+        raise UncoveredOp(op.name, "the quotient overflows")
+    return a, b
 
 
 @evaluates("arith.select")
@@ -135,13 +155,23 @@ def cast_signed(op: Op, machine, a: Tensor) -> Tensor:
 
 @evaluates("arith.uitofp", "arith.extui", "arith.index_castui")
 def cast_unsigned(op: Op, machine, a: Tensor) -> Tensor:
-    if a.dtype == torch.int64:
-        if op.dtype.is_floating_point:
-            high = torch.where(a < 0, 2.0**64, 0.0).double()
-            return (a.double() + high).to(op.dtype)
-        return a
-    width = {torch.bool: 1, torch.int8: 8, torch.int16: 16, torch.int32: 32}[a.dtype]
-    return (a.to(torch.int64) & ((1 << width) - 1)).to(op.dtype)
+    if a.dtype == torch.int64 and op.dtype.is_floating_point:
+        # Halved (its lowest bit kept for the rounding) where it does not fit the signed range.
+        half = ((a >> 1) & torch.iinfo(torch.int64).max) | (a & 1)
+        return torch.where(a < 0, half.to(op.dtype) * 2, a.to(op.dtype))
+    return _unsigned(a).to(op.dtype)
+
+
+def _unsigned(a: Tensor) -> Tensor:
+    """The unsigned value in int64; of an int64 its bits."""
+    if a.dtype in (torch.int64, torch.bool):
+        return a.to(torch.int64)
+    return a.to(torch.int64) & ((1 << torch.iinfo(a.dtype).bits) - 1)
+
+
+def _sortable(a: Tensor) -> Tensor:
+    """Values whose signed order is the unsigned order of ``a``."""
+    return a.to(torch.int8) if a.dtype == torch.bool else a ^ torch.iinfo(a.dtype).min
 
 
 @evaluates("arith.trunci")
@@ -156,6 +186,14 @@ def fptosi(op: Op, machine, a: Tensor) -> Tensor:
     return torch.trunc(a).to(op.dtype)
 
 
+@evaluates("arith.fptoui")
+def fptoui(op: Op, machine, a: Tensor) -> Tensor:
+    whole = torch.trunc(a).double()
+    if op.dtype == torch.int64:  # the upper half of the unsigned range wraps to the negative numbers
+        whole = torch.where(whole >= 2.0**63, whole - 2.0**64, whole)
+    return whole.to(torch.int64).to(op.dtype)
+
+
 @evaluates("arith.bitcast")
 def bitcast(op: Op, machine, a: Tensor) -> Tensor:
     source = NATIVE[tensor_type(op.operand_types[0])[1]]
@@ -163,38 +201,31 @@ def bitcast(op: Op, machine, a: Tensor) -> Tensor:
     return a.to(source).view(target).to(op.dtype)
 
 
-_ORDERED = {
-    1: torch.eq,
-    2: torch.gt,
-    3: torch.ge,
-    4: torch.lt,
-    5: torch.le,
-}
+_ORDERED = {1: torch.eq, 2: torch.gt, 3: torch.ge, 4: torch.lt, 5: torch.le}
 
 
 @evaluates("arith.cmpf")
 def cmpf(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
     # Predicates as numbered by arith::CmpFPredicate: 1-7 ordered, 8-14 the unordered ones.
     predicate = op.int("predicate")
+    if predicate in _ORDERED:
+        return _ORDERED[predicate](a, b)  # false where there is a NaN
     nan = torch.isnan(a) | torch.isnan(b)
     if predicate in (0, 15):
         return torch.full(nan.shape, predicate == 15)
     if predicate in (7, 14):
-        return ~nan if predicate == 7 else nan
-    ordered = predicate if predicate < 8 else predicate - 7
-    result = torch.ne(a, b) & ~nan if ordered == 6 else _ORDERED[ordered](a, b)
-    return result if predicate < 8 else result | nan
+        return nan if predicate == 14 else ~nan
+    if predicate in (6, 13):
+        return torch.ne(a, b) & ~nan if predicate == 6 else torch.ne(a, b)
+    return _ORDERED[predicate - 7](a, b) | nan
 
 
 @evaluates("arith.cmpi")
 def cmpi(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
+    # Predicates as numbered by arith::CmpIPredicate: eq, ne, then lt, le, gt, ge signed and unsigned.
     predicate = op.int("predicate")
-    if predicate >= 6:  # unsigned: flip the sign bit, compare signed
-        if a.dtype == torch.bool:
-            a, b = a.to(torch.int8), b.to(torch.int8)
-        else:
-            lowest = torch.iinfo(a.dtype).min
-            a, b = a ^ lowest, b ^ lowest
+    if predicate >= 6:
+        a, b = _sortable(a), _sortable(b)
         predicate -= 4
     elif a.dtype == torch.bool and predicate > 1:
         a, b = -a.to(torch.int8), -b.to(torch.int8)
@@ -211,12 +242,22 @@ def shrsi(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
     return torch.bitwise_right_shift(a, b)
 
 
+@evaluates("arith.shrui")
+def shrui(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
+    if a.dtype != torch.int64:
+        return torch.bitwise_right_shift(_unsigned(a), b.to(torch.int64)).to(a.dtype)
+    kept = torch.where(b == 0, -1, torch.bitwise_left_shift(torch.ones_like(a), 64 - b) - 1)
+    return torch.bitwise_right_shift(a, b) & kept
+
+
 @evaluates("arith.divui", "arith.remui", "arith.ceildivui")
 def unsigned_division(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
-    if bool((a < 0).any()) or bool((b <= 0).any()):
-        raise UncoveredOp(op.name, "operands that are negative when read as signed")
+    dividend, divisor = _unsigned(a), _unsigned(b)
+    if bool((dividend < 0).any()) or bool((divisor <= 0).any()):
+        raise UncoveredOp(op.name, "a division by zero, or operands beyond the signed range of 64 bits")
     if op.name == "arith.remui":
-        return torch.fmod(a, b)
+        return torch.fmod(dividend, divisor).to(op.dtype)
+    quotient = torch.div(dividend, divisor, rounding_mode="floor")
     if op.name == "arith.ceildivui":
-        return torch.div(a + b - 1, b, rounding_mode="floor")
-    return torch.div(a, b, rounding_mode="floor")
+        quotient = quotient + (torch.fmod(dividend, divisor) != 0)
+    return quotient.to(op.dtype)

@@ -1,4 +1,4 @@
-"""``out += A·B`` over affine maps, as matrix products.
+"""``out + A·B`` over affine maps, as matrix products.
 
 Loops that make an operand's map more than a permutation (the window of a convolution) are walked one by one:
 for each of their points the operands are strided views with one dimension per loop, and the product is a
@@ -13,31 +13,33 @@ from math import prod
 import torch
 from torch import Tensor
 
-from numtrace.evaluate.affine import Domain, Linear, loop_view
+from numtrace.evaluate.affine import Domain, Linear, loop_view, loops_of
 
 Operand = tuple[Tensor, tuple[Linear, ...]]
 
-#: Elements of one stripe of the output, chosen so that its accumulator and packed operands stay in the caches.
+#: Elements of one stripe of the output, chosen so that its packed operands stay in the caches.
 STRIPE = 1 << 21
 
 
-def contract(factors: list[Operand], out: Operand, domain: Domain) -> None:
-    """Adds the product of the two ``factors``, summed over the loops that ``out`` lacks, to ``out`` in place."""
-    windows = _window_loops([*factors, out], domain.sizes)
-    used = [{loop for form in forms for loop, _ in form.coefficients} - set(windows) for _, forms in (*factors, out)]
-    roles = _Roles(*(sorted(loops) for loops in used))
-    if not roles.inner_last(*(value for value, _ in factors), *(forms for _, forms in factors)):
-        factors, roles = factors[::-1], roles.swapped()
-    volume = prod(domain.sizes[loop] for loop in range(len(domain.sizes)) if loop not in windows)
-    outputs = prod(domain.sizes[loop] for loop in roles.out)
-    share = max(outputs, volume // max(1, prod(domain.sizes[loop] for loop in roles.rows)))
-    longest = max(roles.out, key=lambda loop: domain.sizes[loop], default=None)
-    step = domain.sizes[longest] if longest is not None else 1
-    if share > STRIPE and longest is not None:
-        step = max(1, STRIPE * step // share)
-    stripes = [domain] if longest is None else domain.stripes(longest, step)
+def contract(a: Operand, b: Operand, out: Operand, domain: Domain) -> Tensor:
+    """``out`` plus the product of ``a`` and ``b``, summed over the loops that ``out`` lacks.
+
+    Every loop is one of ``a`` or ``b``. The result is a new tensor of the shape of ``out``.
+
+    Raises:
+        UncoveredOp: a map reads outside of its operand.
+    """
+    windows = _window_loops([a, b, out], domain.sizes)
+    roles = _Roles(*(sorted(loops_of(forms).difference(windows)) for _, forms in (a, b, out)))
+    if roles.across(a, b):
+        a, b, roles = b, a, roles.swapped()
+    result = out[0].clone(memory_format=torch.contiguous_format)
+    cut, stripes = _stripes(domain, roles, windows)
+    left = _Factor(a, (roles.batch, roles.rows, roles.inner), cut)
+    right = _Factor(b, (roles.batch, roles.inner, roles.columns), cut)
     for stripe in stripes:
-        _stripe(factors, out, stripe, roles, windows)
+        _add_product(left, right, (result, out[1]), stripe, roles, windows)
+    return result
 
 
 class _Roles:
@@ -53,53 +55,82 @@ class _Roles:
     def swapped(self) -> _Roles:
         return _Roles(self.b, self.a, self.out)
 
-    def inner_last(self, a: Tensor, b: Tensor, a_forms: tuple[Linear, ...], b_forms: tuple[Linear, ...]) -> bool:
-        """Whether A as the left factor is packed along its fastest dimension, rather than across it."""
-        fastest = a_forms[-1].coefficients if a_forms and a.dim() and a.stride(-1) == 1 else ()
-        return not any(loop in self.rows for loop, _ in fastest) or any(
-            loop in self.columns for form in b_forms[-1:] for loop, _ in form.coefficients
-        )
+    def across(self, a: Operand, b: Operand) -> bool:
+        """Whether A as the left factor would be packed across its fastest dimension, and B would not."""
+        fastest = a[1][-1:] if a[0].dim() and a[0].stride(-1) == 1 else ()
+        return bool(loops_of(fastest).intersection(self.rows)) and not loops_of(b[1][-1:]).intersection(self.columns)
 
 
-def _stripe(factors: list[Operand], out: Operand, domain: Domain, roles: _Roles, windows: list[int]) -> None:
+class _Factor:
+    """One factor as matrices: ``groups`` are the loops of the batch, of the rows and of the columns."""
+
+    def __init__(self, operand: Operand, groups: tuple[list[int], ...], cut: int | None):
+        self._value, self._forms = operand
+        self._groups = groups
+        self._order = [loop for group in groups for loop in group]
+        # The filter of a convolution is the same for all stripes: each of its elements is packed only once.
+        # The image is not: to keep it would be im2col.
+        self._loops = loops_of(self._forms)
+        keep = all(form.is_loop for form in self._forms) and cut not in self._loops
+        self._kept: dict[tuple[int, ...], Tensor] | None = {} if keep else None
+
+    def matrices(self, domain: Domain) -> Tensor:
+        """The batch of matrices in the box ``domain``, summed over the loops that only this factor has."""
+        key = tuple(index for loop, index in domain.fixed.items() if loop in self._loops)
+        if self._kept is not None and key in self._kept:
+            return self._kept[key]
+        view, loops = loop_view(self._value, self._forms, domain)
+        private = [position for position, loop in enumerate(loops) if loop not in self._order]
+        if private:
+            view = view.sum(dim=private, dtype=view.dtype)
+            loops = [loop for loop in loops if loop in self._order]
+        view = view.permute([loops.index(loop) for loop in self._order])
+        packed = view.reshape([prod(domain.sizes[loop] for loop in group) for group in self._groups])
+        if self._kept is not None:
+            self._kept[key] = packed
+        return packed
+
+
+def _stripes(domain: Domain, roles: _Roles, windows: list[int]) -> tuple[int | None, list[Domain]]:
+    """The longest output loop, and cuts of it, such that the output and the packed right factor stay small."""
+    if not roles.out:
+        return None, [domain]
     size = domain.sizes
-    n, m, k, p = (prod(size[d] for d in loops) for loops in (roles.batch, roles.rows, roles.inner, roles.columns))
-    order = (*roles.batch, *roles.rows, *roles.columns)
-    moving = [loop for _, forms in [out] for form in forms for loop, _ in form.coefficients if loop in windows]
-    accumulator: Tensor | None = None
-    target = out[0]
-    for point in product(*(range(size[loop]) for loop in windows)):
+    volume = prod(size[loop] for loop in range(len(size)) if loop not in windows)
+    share = max(prod(size[loop] for loop in roles.out), volume // prod(size[loop] for loop in roles.rows))
+    longest = max(roles.out, key=lambda loop: size[loop])
+    step = max(1, min(size[longest], STRIPE * size[longest] // share))
+    return longest, list(domain.stripes(longest, step))
+
+
+def _add_product(
+    left: _Factor, right: _Factor, out: Operand, domain: Domain, roles: _Roles, windows: list[int]
+) -> None:
+    """Adds to ``out``, in place, over the box ``domain``."""
+    size = domain.sizes
+    groups = (roles.batch, roles.rows, roles.columns)
+    moving = bool(loops_of(out[1]).intersection(windows))
+    target = accumulator = out[0]
+    for index, point in enumerate(product(*(range(size[loop]) for loop in windows))):
         at = domain.at(dict(zip(windows, point, strict=True)))
-        if accumulator is None or moving:
-            target, out_loops = loop_view(*out, at)
-            target = target.permute([out_loops.index(loop) for loop in order])
-            accumulator = target.reshape(n, m, p).clone()
-        left, right = (_operand(*factor, at, roles) for factor in factors)
-        left = left.permute([_at(loop, roles.a, roles) for loop in (*roles.batch, *roles.rows, *roles.inner)])
-        right = right.permute([_at(loop, roles.b, roles) for loop in (*roles.batch, *roles.inner, *roles.columns)])
-        left, right = left.reshape(n, m, k), right.reshape(n, k, p)
+        if index == 0 or moving:
+            target, loops = loop_view(*out, at)
+            target = target.permute([loops.index(loop) for group in groups for loop in group])
+            # A view where the loops lie side by side, else a copy.
+            accumulator = target.reshape([prod(size[loop] for loop in group) for group in groups])
         if accumulator.dtype.is_floating_point:
-            accumulator.baddbmm_(left, right)
+            accumulator.baddbmm_(left.matrices(at), right.matrices(at))
         else:
-            accumulator.add_(torch.bmm(left, right))
+            accumulator.add_(torch.bmm(left.matrices(at), right.matrices(at)))
         if moving:
-            target.copy_(accumulator.reshape(target.shape))
-    if accumulator is not None and not moving:
+            _put_back(accumulator, target)
+    if not moving:
+        _put_back(accumulator, target)
+
+
+def _put_back(accumulator: Tensor, target: Tensor) -> None:
+    if accumulator.data_ptr() != target.data_ptr():
         target.copy_(accumulator.reshape(target.shape))
-
-
-def _operand(value: Tensor, forms: tuple[Linear, ...], domain: Domain, roles: _Roles) -> Tensor:
-    """The strided view of an operand, summed over the loops that only it has."""
-    view, loops = loop_view(value, forms, domain)
-    other = roles.b if loops == roles.a else roles.a
-    private = [i for i, loop in enumerate(loops) if loop not in other and loop not in roles.out]
-    return view.sum(dim=private) if private else view
-
-
-def _at(loop: int, loops: list[int], roles: _Roles) -> int:
-    """The position of ``loop`` in an operand once its private loops are summed."""
-    other = roles.b if loops is roles.a else roles.a
-    return [d for d in loops if d in other or d in roles.out].index(loop)
 
 
 def _window_loops(operands: list[Operand], sizes: list[int]) -> list[int]:

@@ -16,12 +16,28 @@ from numtrace.evaluate.types import exact_dtype, static_shape, tensor_type, wide
 
 
 class Buffer:
-    """What a dispatch writes to; ``value`` is the tensor of its last state."""
+    """What a dispatch writes to; ``value`` is the tensor of its last state, which may be shared."""
 
-    __slots__ = ("value",)
+    __slots__ = ("_own", "value")
 
     def __init__(self, value: Tensor):
         self.value = value
+        self._own = False
+
+    def read(self) -> Tensor:
+        self._own = False  # whoever reads may keep a view
+        return self.value
+
+    def replace(self, value: Tensor) -> None:
+        self.value = value
+        self._own = False
+
+    def writable(self) -> Tensor:
+        """The value as a tensor that nobody else sees."""
+        if not self._own:
+            self.value = self.value.clone(memory_format=torch.contiguous_format)
+            self._own = True
+        return self.value
 
 
 def entry_point(op: Op) -> str:
@@ -49,7 +65,7 @@ def evaluate_dispatch(machine: Machine, op: Op, operands: list[Any]) -> list[Ten
     values: list[Any] = []
     for i, value in enumerate(arguments):
         value = widen(value) if isinstance(value, Tensor) else value
-        values.append(Buffer(value.clone()) if i in tied else value)
+        values.append(Buffer(value) if i in tied else value)
     results: list[Buffer] = []
     for type_, index in zip(op.result_types, tied, strict=True):
         if index >= 0:
@@ -59,24 +75,28 @@ def evaluate_dispatch(machine: Machine, op: Op, operands: list[Any]) -> list[Ten
         values.append(buffer)
         results.append(buffer)
     machine.run(body, values)
-    return [buffer.value for buffer in results]
+    return [buffer.value.contiguous() for buffer in results]
+
+
+@evaluates("flow.dispatch")
+def dispatch(op: Op, machine, *operands: Any) -> tuple[Tensor, ...]:
+    return tuple(evaluate_dispatch(machine, op, list(operands)))
 
 
 @evaluates("iree_tensor_ext.dispatch.tensor.load")
 def tensor_load(op: Op, machine, *operands) -> Tensor:
     (source,), _, offsets, sizes, strides = split(op, operands)
-    value = source.value if isinstance(source, Buffer) else source
-    view = mixed_window(op, value, offsets, sizes, strides).reshape(static_shape(op.result_types[0]))
-    return view.clone() if isinstance(source, Buffer) else view
+    value = source.read() if isinstance(source, Buffer) else source
+    return mixed_window(op, value, offsets, sizes, strides).reshape(static_shape(op.result_types[0]))
 
 
 @evaluates("iree_tensor_ext.dispatch.tensor.store")
 def tensor_store(op: Op, machine, *operands) -> None:
     (value,), (target,), _, offsets, sizes, strides = split(op, operands)
     if value.shape == target.value.shape:
-        target.value = value  # a store of everything: no copy
+        target.replace(widen(value))  # a store of everything: no copy
         return
-    view = mixed_window(op, target.value, offsets, sizes, strides)
+    view = mixed_window(op, target.writable(), offsets, sizes, strides)
     view.copy_(value.reshape(view.shape))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import torch
 from iree.compiler import ir
 from torch import Tensor
@@ -11,7 +13,7 @@ from numtrace.evaluate.constants import constant_value
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import evaluates
 from numtrace.evaluate.tensors import empty, split, window
-from numtrace.evaluate.types import exact_dtype, static_shape, tensor_type
+from numtrace.evaluate.types import exact_dtype, static_shape, tensor_type, widen
 
 
 @evaluates("flow.tensor.reshape", "flow.tensor.bitcast")
@@ -49,7 +51,7 @@ def slice_(op: Op, machine, *operands) -> Tensor:
 @evaluates("flow.tensor.update")
 def update(op: Op, machine, *operands) -> Tensor:
     (target,), _, start, (piece,), _ = split(op, operands)
-    result = target.to(torch.promote_types(target.dtype, piece.dtype), copy=True)
+    result = widen(target).clone(memory_format=torch.contiguous_format)
     window(result, [int(value) for value in start], list(piece.shape), [1] * piece.dim()).copy_(piece)
     return result
 
@@ -75,6 +77,11 @@ def same_value(op: Op, machine, value: Tensor, *_) -> Tensor:
     return value
 
 
+@evaluates("util.assume.int")
+def assume(op: Op, machine, *values: Tensor) -> tuple[Tensor, ...]:
+    return values
+
+
 @evaluates("hal.tensor.import")
 def tensor_import(op: Op, machine, value, *_) -> Tensor:
     return value
@@ -95,14 +102,13 @@ def global_store(op: Op, machine, value: Tensor) -> None:
     machine.globals[ir.FlatSymbolRefAttr(op.attributes["global"]).value] = value
 
 
+_PARAMETER = re.compile(r'#flow\.parameter\.named<("(?:[^"\\]|\\.)*")(?:::("(?:[^"\\]|\\.)*"))?>')
+
+
 def parameter_key(attribute: ir.Attribute) -> tuple[str, str] | None:
     """Scope and key of ``#flow.parameter.named<"scope"::"key"> : type``; None for other attributes."""
-    text = str(attribute)
-    if not text.startswith("#flow.parameter.named<"):
+    match = _PARAMETER.match(str(attribute))
+    if match is None:
         return None
-    quoted = ir.ArrayAttr.parse(
-        "[" + text[len("#flow.parameter.named<") :].rsplit(">", 1)[0].split("> :")[0].replace('"::"', '", "') + "]",
-        attribute.context,
-    )
-    strings = [ir.StringAttr(part).value for part in quoted]
-    return ("", strings[0]) if len(strings) == 1 else (strings[0], strings[1])
+    parts = [ir.StringAttr(ir.Attribute.parse(part, attribute.context)).value for part in match.groups() if part]
+    return ("", parts[0]) if len(parts) == 1 else (parts[0], parts[1])

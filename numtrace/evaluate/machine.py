@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -35,6 +35,8 @@ class Machine:
         self.domain: Domain | None = None
         #: What floats are evaluated in: float64, or float32 to see torch's own error in a dtype.
         self.float_dtype: torch.dtype = torch.float64
+        #: The type that contracted operands are rounded to first, and which they are by torch op.
+        self.contracted: tuple[torch.dtype, dict[str, tuple[int, ...]]] | None = None
 
     def step(self, op: Op) -> None:
         """Evaluates one op and stores its results.
@@ -42,6 +44,10 @@ class Machine:
         Raises:
             UncoveredOp: there is no function for it.
         """
+        self._evaluate(op)
+        self._forget(op.dead)
+
+    def _evaluate(self, op: Op) -> None:
         fn = op.fn
         if fn is None:
             fn = op.fn = lookup(op.name)
@@ -55,32 +61,44 @@ class Machine:
             env[op.results[0]] = value[0] if type(value) is tuple else value
         elif op.results:
             env.update(zip(op.results, value, strict=True))
-        for slot in op.dead:
-            env.pop(slot, None)
 
     def run(self, block: Block, arguments: Sequence[Any]) -> list[Any]:
         """Evaluates ``block`` and returns the operands of its terminator."""
         env = self.env
         env.update(zip(block.arguments, arguments, strict=True))
-        values: list[Any] = []
-        for op in block.ops:
-            if op.name in TERMINATORS:
-                values = [env[slot] for slot in op.operands]
-                for slot in op.dead:
-                    env.pop(slot, None)
-                break
-            self.step(op)
-        for slot in block.arguments:
-            env.pop(slot, None)
-        return values
+        try:
+            return self._ops(block)
+        except BaseException:
+            # An op without an evaluation ends the block: its values must not stay behind.
+            for op in block.ops:
+                self._forget(op.results)
+            raise
+        finally:
+            self._forget(block.arguments)
 
     def run_part(self, block: Block, arguments: Sequence[Any], ops: list[Op], wanted: list[int]) -> list[Any]:
         """Evaluates only ``ops`` of ``block`` and returns the slots ``wanted``."""
         env = self.env
         env.update(zip(block.arguments, arguments, strict=True))
-        for op in ops:
+        try:
+            for op in ops:
+                self._evaluate(op)
+            return [env[slot] for slot in wanted]
+        finally:
+            # Not op by op: the last reader in the block of a wanted slot may be one of ``ops``.
+            self._forget(block.arguments)
+            for op in ops:
+                self._forget(op.results)
+
+    def _ops(self, block: Block) -> list[Any]:
+        for op in block.ops:
+            if op.name in TERMINATORS:
+                values = [self.env[slot] for slot in op.operands]
+                self._forget(op.dead)
+                return values
             self.step(op)
-        values = [env[slot] for slot in wanted]
-        for slot in (*block.arguments, *(slot for op in block.ops for slot in op.results)):
-            env.pop(slot, None)
-        return values
+        return []
+
+    def _forget(self, slots: Iterable[int]) -> None:
+        for slot in slots:
+            self.env.pop(slot, None)

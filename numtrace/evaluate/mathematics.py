@@ -27,6 +27,9 @@ _UNARY = {
     "math.asin": torch.asin,
     "math.acos": torch.acos,
     "math.atan": torch.atan,
+    "math.asinh": torch.asinh,
+    "math.acosh": torch.acosh,
+    "math.atanh": torch.atanh,
     "math.erf": torch.erf,
     "math.erfc": torch.erfc,
     "math.absf": torch.abs,
@@ -35,6 +38,9 @@ _UNARY = {
     "math.ceil": torch.ceil,
     "math.trunc": torch.trunc,
     "math.roundeven": torch.round,
+    "math.isnan": torch.isnan,
+    "math.isinf": torch.isinf,
+    "math.isfinite": torch.isfinite,
 }
 
 
@@ -70,4 +76,23 @@ def copysign(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
 
 @evaluates("math.round")
 def round_away(op: Op, machine, a: Tensor) -> Tensor:
-    return torch.copysign(torch.floor(a.abs() + 0.5), a)  # half away from zero, unlike roundeven
+    """Half away from zero, unlike roundeven. Not floor(|a| + 0.5): that sum rounds up just below a half."""
+    whole = torch.trunc(a)
+    return torch.where((a - whole).abs() >= 0.5, whole + torch.sign(a), whole)
+
+
+@evaluates("math.clampf")
+def clampf(op: Op, machine, a: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    return torch.minimum(torch.maximum(a, low), high)
+
+
+@evaluates("math.cbrt")
+def cbrt(op: Op, machine, a: Tensor) -> Tensor:
+    root = torch.copysign(a.abs().double().pow(1 / 3), a)
+    correction = torch.where(root == 0, 0.0, (root * root * root - a) / (3 * root * root))
+    return torch.where(torch.isfinite(a), root - correction, root).to(a.dtype)  # one Newton step
+
+
+@evaluates("math.fpowi")
+def fpowi(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
+    return torch.pow(a, b.to(a.dtype))

@@ -89,6 +89,7 @@ class Program:
         self._slots: dict[ir.Value, int] = {}
         self.count = 0
         self.body = self._block(module.body)
+        _mark_index_arithmetic(self.body, set())
 
     @classmethod
     def parse(cls, text: str, *, unregistered: bool = False) -> Program:
@@ -131,7 +132,6 @@ class Program:
     def _block(self, block: ir.Block) -> Block:
         arguments = [self._slot(argument) for argument in block.arguments]
         ops = [self._op(view.operation) for view in block.operations]
-        _mark_index_arithmetic(ops)
         _mark_last_uses(ops)
         return Block(arguments, [argument.type for argument in block.arguments], ops)
 
@@ -185,17 +185,17 @@ def _mark_last_uses(ops: list[Op]) -> None:
         op.dead = [slot for slot in op.dead if slot in made]
 
 
-def _mark_index_arithmetic(ops: list[Op]) -> None:
-    free: set[int] = set()
-    for op in ops:
-        if not op.results:
-            continue
+def _mark_index_arithmetic(block: Block, free: set[int]) -> None:
+    """Sets ``typed``; ``free`` are the scalars so far, of enclosing blocks too, that no tensor data flows into."""
+    for op in block.ops:
         if op.name in _DATA_FREE_SOURCES:
             op.typed = op.name != "arith.constant" or not _is_shaped(op.result_types[0])
         elif op.name.startswith(_SCALAR_DIALECTS):
-            op.typed = bool(op.operands) and all(slot in free for slot in op.operands)
+            op.typed = bool(op.operands) and free.issuperset(op.operands)
         if op.typed:
             free.update(op.results)
+        for region in op.regions:
+            _mark_index_arithmetic(region, free)
 
 
 def _indexing_maps(op: ir.Operation) -> list[ir.AffineMap]:

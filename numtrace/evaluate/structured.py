@@ -7,93 +7,51 @@ dimensions, slow but right.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 import torch
 from torch import Tensor
 
-from numtrace.evaluate.affine import Domain, align, linear_map, loop_sizes, loop_view
+from numtrace.evaluate.affine import Domain, align, loop_sizes, loop_view
 from numtrace.evaluate.contraction import contract
-from numtrace.evaluate.program import Block, Op, walk
+from numtrace.evaluate.nest import Nest
+from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import evaluates
 
-#: Points of the loop nest that one temporary may have; beyond, the longest parallel loop is cut in stripes.
-STRIPE = 1 << 22
+#: Points of the loop nest that one temporary may have, so that a region's temporaries stay in the caches.
+STRIPE = 1 << 18
 
-#: How a region's last op joins the accumulator: over a whole dimension, and for two values.
-_COMBINERS = {
+
+def _amax_number(value: Tensor, dim: list[int]) -> Tensor:
+    """The greatest number; NaN only where there is none."""
+    nan = torch.isnan(value)
+    return torch.where(nan.all(dim=dim), torch.nan, torch.where(nan, -torch.inf, value).amax(dim=dim))
+
+
+def _amin_number(value: Tensor, dim: list[int]) -> Tensor:
+    return -_amax_number(-value, dim)
+
+
+#: How outputs are joined with what is new: over whole dimensions, and for two values.
+_REDUCTIONS: dict[str, tuple[Callable, Callable]] = {
     "arith.addf": (torch.sum, torch.add),
     "arith.addi": (torch.sum, torch.add),
     "arith.maximumf": (torch.amax, torch.maximum),
+    "arith.maxnumf": (_amax_number, torch.fmax),
     "arith.maxsi": (torch.amax, torch.maximum),
     "arith.minimumf": (torch.amin, torch.minimum),
+    "arith.minnumf": (_amin_number, torch.fmin),
     "arith.minsi": (torch.amin, torch.minimum),
+    "arith.ori": (torch.any, torch.logical_or),
+    "arith.andi": (torch.all, torch.logical_and),
 }
-
-_FLOAT_CASTS = ("arith.extf", "arith.truncf")
-
-
-class Nest:
-    """The loops of one structured op: maps, iterator kinds and the region, read once per op."""
-
-    def __init__(self, op: Op):
-        self.maps = [linear_map(m) for m in op.maps]
-        self.loops = op.maps[0].n_dims
-        self.body: Block = op.regions[0]
-        self.outs = max(1, len(op.results))
-        self.ins = len(self.maps) - self.outs
-        self.parallel = sorted({d for forms in self.maps[self.ins :] for form in forms for d, _ in form.coefficients})
-        self.reductions = [loop for loop in range(self.loops) if loop not in self.parallel]
-        outs = set(self.body.arguments[self.ins :])
-        self.reads_outs = any(slot in outs for inner in walk([self.body]) for slot in inner.operands)
-        self.combiners = [self._combiner(i) for i in range(self.outs)] if self.reductions else []
-        self.factors = self._factors() if self.outs == 1 and all(self.combiners) and self.combiners else None
-
-    def _combiner(self, index: int) -> tuple[Op, int] | None:
-        """The op that joins output ``index`` with its new contribution, and the slot of that contribution.
-
-        None when the region has another form: the accumulator is read elsewhere or joined otherwise.
-        """
-        accumulator = self.body.arguments[self.ins + index]
-        op = self._producer(self.body.ops[-1].operands[index])
-        if op is None or op.name not in _COMBINERS or op.operands.count(accumulator) != 1:
-            return None
-        if sum(inner.operands.count(accumulator) for inner in walk([self.body])) != 1:
-            return None
-        return op, op.operands[1 - op.operands.index(accumulator)]
-
-    def _factors(self) -> tuple[int, int] | None:
-        """The two inputs whose product is added to the accumulator, seen through casts between float types."""
-        combiner, contribution = self.combiners[0]  # type: ignore[misc]
-        op = self._producer(self._uncast(contribution))
-        if combiner.name not in ("arith.addf", "arith.addi") or op is None:
-            return None
-        if op.name not in ("arith.mulf", "arith.muli"):
-            return None
-        inputs = self.body.arguments[: self.ins]
-        a, b = (self._uncast(slot) for slot in op.operands)
-        return (inputs.index(a), inputs.index(b)) if a in inputs and b in inputs else None
-
-    def _producer(self, slot: int) -> Op | None:
-        return next((op for op in self.body.ops if slot in op.results), None)
-
-    def _uncast(self, slot: int) -> int:
-        while (op := self._producer(slot)) is not None and op.name in _FLOAT_CASTS:
-            slot = op.operands[0]
-        return slot
-
-    def needed(self, wanted: list[int]) -> list[Op]:
-        """The ops of the region that the slots ``wanted`` depend on, in order."""
-        slots, ops = set(wanted), []
-        for inner in reversed(self.body.ops[:-1]):
-            if slots.intersection(inner.results):
-                ops.append(inner)
-                slots.update(inner.operands)
-        return ops[::-1]
 
 
 def evaluate_structured(op: Op, machine, operands: list[Tensor]) -> tuple[Tensor, ...]:
     """The results of a structured op on ``operands`` (inputs, then outs), exact.
+
+    Operands are never written to; a result may be a view of one.
 
     Raises:
         UncoveredOp: a map is not linear, or reads outside of its operand.
@@ -102,66 +60,84 @@ def evaluate_structured(op: Op, machine, operands: list[Tensor]) -> tuple[Tensor
     if nest is None:
         nest = op.cache["nest"] = Nest(op)
     domain = Domain.whole(loop_sizes(nest.maps, [tuple(value.shape) for value in operands], nest.loops))
-    results = [out.clone(memory_format=torch.contiguous_format) for out in operands[nest.ins :]]
+    inputs, outs = operands[: nest.ins], operands[nest.ins :]
     if 0 in domain.sizes:
-        return tuple(results)
-    inputs = operands[: nest.ins]
-    if not nest.reductions:
-        _elementwise(nest, machine, inputs, results, domain)
-    elif not all(nest.combiners):
-        _loop(nest, machine, inputs, results, domain)
-    elif nest.factors is not None and _same_dtype(results[0], *(inputs[i] for i in nest.factors)):
-        factors = [(inputs[i], nest.maps[i]) for i in nest.factors]
-        contract(factors, (results[0], nest.maps[-1]), domain)
-    else:
-        _reduce(nest, machine, inputs, results, domain)
-    return tuple(results)
+        return tuple(outs)
+    if nest.joins is None or not (nest.reductions or nest.whole):
+        return _loop(nest, machine, inputs, outs, domain)
+    if nest.factors is not None and _same_dtype(outs[0], *(inputs[i] for i in nest.factors)):
+        a, b = ((inputs[i], nest.maps[i]) for i in nest.factors)
+        return (contract(a, b, (outs[0], nest.out_maps[0]), domain),)
+    return _vectorised(nest, machine, inputs, outs, domain)
 
 
 def _same_dtype(out: Tensor, *inputs: Tensor) -> bool:
     return out.dtype != torch.bool and all(value.dtype == out.dtype for value in inputs)
 
 
-def _region(nest: Nest, machine, operands: list[Tensor], domain: Domain, wanted: list[int] | None = None) -> list[Tensor]:
-    """The region on whole tensors over the free loops of ``domain``: what it yields, or the slots ``wanted``."""
+def _region(nest: Nest, machine, operands: list[Tensor], domain: Domain, part: bool = False) -> list[Tensor]:
+    """The region on whole tensors over the free loops of ``domain``: what it yields, or its contributions."""
     loops = domain.loops
-    arguments = [align(*loop_view(value, forms, domain), loops) for value, forms in zip(operands, nest.maps, strict=True)]
+    arguments = [
+        align(*loop_view(value, forms, domain), loops) if slot in nest.read else None
+        for slot, value, forms in zip(nest.body.arguments, operands, nest.maps, strict=True)
+    ]
     outer, machine.domain = machine.domain, domain
     try:
-        if wanted is None:
-            return machine.run(nest.body, arguments)
-        return machine.run_part(nest.body, arguments, nest.needed(wanted), wanted)
+        if part:
+            return machine.run_part(nest.body, arguments, nest.contributing, nest.contributions)
+        return machine.run(nest.body, arguments)
     finally:
         machine.domain = outer
 
 
-def _write(nest: Nest, results: list[Tensor], values: list[Tensor], domain: Domain) -> None:
-    for result, forms, value in zip(results, nest.maps[nest.ins :], values, strict=True):
+def _vectorised(
+    nest: Nest, machine, inputs: list[Tensor], outs: list[Tensor], whole: Domain
+) -> tuple[Tensor, ...]:
+    """Elementwise regions and reductions, in stripes of the parallel loops."""
+    stripes = list(whole.cut(nest.parallel, STRIPE))
+    evaluate = _reduced if nest.reductions else _yielded
+    sizes = [whole.sizes[loop] for loop in nest.parallel]
+    if len(stripes) == 1:
+        values = evaluate(nest, machine, inputs, outs, whole)
+        return tuple(
+            value.to(out.dtype).expand(sizes).permute([nest.parallel.index(loop) for loop in order])
+            for value, out, order in zip(values, outs, nest.orders, strict=True)
+        )
+    results = tuple(torch.empty(out.shape, dtype=out.dtype) for out in outs)
+    for domain in stripes:
+        _write(nest, results, evaluate(nest, machine, inputs, outs, domain), domain)
+    return results
+
+
+def _yielded(nest: Nest, machine, inputs: list[Tensor], outs: list[Tensor], domain: Domain) -> list[Tensor]:
+    return _region(nest, machine, [*inputs, *outs], domain)
+
+
+def _reduced(nest: Nest, machine, inputs: list[Tensor], outs: list[Tensor], domain: Domain) -> list[Tensor]:
+    contributions = _region(nest, machine, [*inputs, *outs], domain, part=True)
+    values = []
+    for out, forms, name, value in zip(outs, nest.out_maps, nest.joins or (), contributions, strict=True):
+        reduce, join = _REDUCTIONS[name]
+        reduced = reduce(value.to(out.dtype).expand(domain.sizes), dim=nest.reductions).to(out.dtype)
+        values.append(join(loop_view(out, forms, domain)[0], reduced))
+    return values
+
+
+def _write(nest: Nest, results: tuple[Tensor, ...], values: list[Tensor], domain: Domain) -> None:
+    for result, forms, value in zip(results, nest.out_maps, values, strict=True):
         loop_view(result, forms, domain)[0].copy_(value)
 
 
-def _elementwise(nest: Nest, machine, inputs: list[Tensor], results: list[Tensor], whole: Domain) -> None:
-    for domain in whole.cut(nest.parallel, STRIPE):
-        _write(nest, results, _region(nest, machine, [*inputs, *results], domain), domain)
-
-
-def _reduce(nest: Nest, machine, inputs: list[Tensor], results: list[Tensor], whole: Domain) -> None:
-    wanted = [contribution for _, contribution in nest.combiners]
-    for domain in whole.cut(nest.parallel, STRIPE):
-        values = _region(nest, machine, [*inputs, *results], domain, wanted)
-        for result, forms, value, (combiner, _) in zip(results, nest.maps[nest.ins :], values, nest.combiners, strict=True):
-            reduce, join = _COMBINERS[combiner.name]
-            target, _ = loop_view(result, forms, domain)
-            reduced = reduce(value.expand(domain.sizes), dim=nest.reductions).to(result.dtype)
-            target.copy_(join(target, reduced))
-
-
-def _loop(nest: Nest, machine, inputs: list[Tensor], results: list[Tensor], whole: Domain) -> None:
+def _loop(nest: Nest, machine, inputs: list[Tensor], outs: list[Tensor], whole: Domain) -> tuple[Tensor, ...]:
     """Any region: one step per point of the reduction loops, in order, vectorised over the parallel ones."""
+    results = tuple(out.clone(memory_format=torch.contiguous_format) for out in outs)
     for point in product(*(range(whole.sizes[loop]) for loop in nest.reductions)):
         domain = whole.at(dict(zip(nest.reductions, point, strict=True)))
+        # What the region yields may be a view of a result that is about to be written.
         values = [value.clone() for value in _region(nest, machine, [*inputs, *results], domain)]
         _write(nest, results, values, domain)
+    return results
 
 
 @evaluates("linalg.index")

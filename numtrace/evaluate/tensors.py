@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from numtrace.errors import UncoveredOp
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.program import Op, reads
 from numtrace.evaluate.registry import evaluates
-from numtrace.evaluate.types import exact_dtype, static_shape, tensor_type
+from numtrace.evaluate.types import exact_dtype, static_shape, tensor_type, widen
 
 _DYNAMIC = -(1 << 63)
 
@@ -37,11 +37,13 @@ def window(value: Tensor, offsets: list[int], sizes: list[int], strides: list[in
     Raises:
         UncoveredOp: the slice leaves the tensor.
     """
-    for dim, (offset, size, stride) in enumerate(zip(offsets, sizes, strides, strict=True)):
-        if size and (offset < 0 or offset + (size - 1) * stride >= value.shape[dim]):
-            raise UncoveredOp("slice", f"[{offset}:{offset + size * stride}] of a dimension of size {value.shape[dim]}")
-        value = value.narrow(dim, 0, 0) if size == 0 else value[(slice(None),) * dim + (slice(offset, offset + (size - 1) * stride + 1, stride),)]
-    return value
+    index = []
+    for offset, size, stride, extent in zip(offsets, sizes, strides, value.shape, strict=True):
+        last = offset + (size - 1) * stride
+        if size and (offset < 0 or last >= extent):
+            raise UncoveredOp("slice", f"elements {offset} to {last} of a dimension of size {extent}")
+        index.append(slice(offset, last + 1, stride) if size else slice(0, 0))
+    return value[tuple(index)]
 
 
 def mixed_window(op: Op, value: Tensor, offsets: list, sizes: list, strides: list) -> Tensor:
@@ -59,10 +61,13 @@ _UNDEFINED = 0x7FF8_DEAD_BEEF_0001
 
 
 def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """A tensor without defined contents: a marked NaN in floats, zero where there is no NaN."""
-    if dtype != torch.float64:
-        return torch.zeros(tuple(shape), dtype=dtype)
-    return torch.full(tuple(shape), _UNDEFINED, dtype=torch.int64).view(torch.float64)
+    """A tensor without defined contents: a marked NaN in floats, zero where there is no NaN.
+
+    It is one element expanded, so it takes no memory, and is not to be written to.
+    """
+    if dtype == torch.float64:
+        return torch.tensor(_UNDEFINED, dtype=torch.int64).view(torch.float64).expand(tuple(shape))
+    return torch.zeros((), dtype=dtype).expand(tuple(shape))
 
 
 def defined(value: Tensor) -> Tensor | None:
@@ -71,6 +76,11 @@ def defined(value: Tensor) -> Tensor | None:
         return None
     mask = value.contiguous().view(torch.int64).bitwise_and(0x7FFF_FFFF_FFFF_FFFF) != _UNDEFINED
     return None if bool(mask.all()) else mask
+
+
+@evaluates("ub.poison")
+def poison(op: Op, machine) -> Tensor:
+    return empty(static_shape(op.result_types[0]), exact_dtype(tensor_type(op.result_types[0])[1]))
 
 
 @evaluates("tensor.empty")
@@ -109,7 +119,7 @@ def extract_slice(op: Op, machine, *operands) -> Tensor:
 @evaluates("tensor.insert_slice")
 def insert_slice(op: Op, machine, *operands) -> Tensor:
     (source,), (target,), offsets, sizes, strides = split(op, operands)
-    result = target.clone()
+    result = widen(target).clone(memory_format=torch.contiguous_format)
     view = mixed_window(op, result, offsets, sizes, strides)
     view.copy_(source.reshape(view.shape))
     return result
@@ -121,24 +131,25 @@ def extract(op: Op, machine, value: Tensor, *indices: Tensor) -> Tensor:
     for dimension, index in enumerate(indices):
         low, high = int(index.min()), int(index.max())
         if low < 0 or high >= value.shape[dimension]:
-            raise UncoveredOp("tensor.extract", f"index {low if low < 0 else high} of a dimension of size {value.shape[dimension]}")
+            outside = low if low < 0 else high
+            raise UncoveredOp(op.name, f"index {outside} of a dimension of size {value.shape[dimension]}")
     return value[tuple(indices)] if indices else value
 
 
 @evaluates("tensor.pad")
 def pad(op: Op, machine, *operands) -> Tensor:
     (source,), low, high = split(op, operands)
+    source = widen(source)
     low = resolve(op.ints("static_low"), low)
     high = resolve(op.ints("static_high"), high)
     if min([*low, *high], default=0) < 0:
         raise UncoveredOp("tensor.pad", "negative padding")
     block = op.regions[0]
-    zero = [torch.tensor(0, dtype=torch.int64)] * len(block.arguments)
-    (fill,) = machine.run(block, zero)
-    if any(slot in block.arguments for inner in block.ops for slot in inner.operands):
+    if any(slot in block.arguments for inner in block.ops for slot in reads(inner)):
         raise UncoveredOp("tensor.pad", "padding that depends on the position")
+    (fill,) = machine.run(block, [None] * len(block.arguments))
     shape = [before + size + after for before, size, after in zip(low, source.shape, high, strict=True)]
-    result = torch.full(shape, fill.item(), dtype=source.dtype)
+    result = fill.to(source.dtype).expand(shape).clone(memory_format=torch.contiguous_format)
     window(result, low, list(source.shape), [1] * len(shape)).copy_(source)
     return result
 
@@ -150,9 +161,9 @@ def splat(op: Op, machine, value: Tensor) -> Tensor:
 
 @evaluates("tensor.from_elements")
 def from_elements(op: Op, machine, *values: Tensor) -> Tensor:
-    return torch.stack([torch.as_tensor(value) for value in values]).reshape(static_shape(op.result_types[0]))
+    return torch.stack([widen(value) for value in values]).reshape(static_shape(op.result_types[0]))
 
 
 @evaluates("tensor.concat")
 def concat(op: Op, machine, *values: Tensor) -> Tensor:
-    return torch.cat(values, dim=op.int("dim"))
+    return torch.cat([widen(value) for value in values], dim=op.int("dim"))

@@ -62,19 +62,24 @@ def same(op: Op, machine, value: Tensor) -> Tensor:
 
 @evaluates("torch.operator")
 def operator(op: Op, machine, *operands: Any) -> Any:
-    return _call(op, op.attributes["name"].value, machine.float_dtype, operands)
+    return _call(op, op.attributes["name"].value, machine, operands)
 
 
 @evaluates_family("torch.aten.", "torch.prims.")
 def aten(op: Op, machine, *operands: Any) -> Any:
-    return _call(op, op.name, machine.float_dtype, operands)
+    return _call(op, op.name, machine, operands)
 
 
-def _call(op: Op, name: str, float_dtype: torch.dtype, operands: tuple[Any, ...]) -> Any:
+def _call(op: Op, name: str, machine, operands: tuple[Any, ...]) -> Any:
     cached = op.cache.get("overload")
     if cached is None:
         cached = op.cache["overload"] = _overload(name)
     overload, arguments = cached
+    float_dtype = machine.float_dtype
+    if machine.contracted is not None:
+        narrow, table = machine.contracted
+        rounded = table.get(name.split(".")[2], ())
+        operands = tuple(_round(value, narrow) if i in rounded else value for i, value in enumerate(operands))
     positional: list[Any] = []
     named: dict[str, Any] = {}
     for argument, value in zip(arguments, operands, strict=False):
@@ -86,6 +91,10 @@ def _call(op: Op, name: str, float_dtype: torch.dtype, operands: tuple[Any, ...]
     with torch.no_grad():
         result = overload(*positional, **named)
     return tuple(result) if isinstance(result, (tuple, list)) and len(op.results) > 1 else result
+
+
+def _round(value: Any, dtype: torch.dtype) -> Any:
+    return value.to(dtype) if isinstance(value, Tensor) and value.is_floating_point() else value
 
 
 def _overload(name: str):

@@ -63,7 +63,9 @@ def exact_dtype(element: str) -> torch.dtype:
 
 def widen(value: torch.Tensor) -> torch.Tensor:
     """Floats as float64, exactly; anything else as it is."""
-    return value.double() if value.is_floating_point() else value
+    if value.dtype is torch.float64 or not value.is_floating_point():
+        return value
+    return value.double()
 
 
 def static_shape(type_: ir.Type) -> tuple[int, ...]:

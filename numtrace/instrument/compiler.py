@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from numtrace.errors import CompileError, ModelError, UsageError
+from numtrace.passes.renames import unknown_flag
 
 #: Keeps the stamps: without it locations are lost between the phases.
 DEBUG_INFO = "--mlir-print-debuginfo"
 
 _LOCATION = re.compile(r"^(?P<where>.*?): error: (?P<message>.*)$", re.MULTILINE)
-_PARSE_FLAG = re.compile(r"(Unknown command line argument .*|for the .* option: .*|Cannot find option named .*)")
+_UNKNOWN_CPU = re.compile(r"Unknown CPU .*")
 
 
 def iree_compile() -> str:
@@ -59,9 +60,12 @@ def compile_file(source: Path, target: Path, flags: Sequence[str], *, timeout: f
 
 
 def _failure(code: int, printed: str) -> Exception:
-    flag = _PARSE_FLAG.search(printed)
+    flag = unknown_flag(printed)
     if flag:
-        return UsageError(f"iree-compile does not take a flag: {_one_line(flag[0])}")
+        return UsageError(_one_line(flag))
+    if cpu := _UNKNOWN_CPU.search(printed):
+        accepted = printed[cpu.start() :].splitlines()[1:2]
+        return UsageError(f"iree-compile does not know the target CPU. {_one_line(' '.join(accepted))}")
     if code < 0:
         name = signal.Signals(-code).name
         return CompileError(f"iree-compile crashed with {name}: {_last_words(printed)}")

@@ -17,7 +17,7 @@ import torch
 from numtrace.errors import RunError
 from numtrace.instrument.dtypes import to_numpy, to_torch
 
-rt.disable_leak_checker()  # nanobind's warnings at exit are noise
+rt._binding.disable_leak_checker()  # nanobind's warnings at exit are noise
 
 _ELEMENT_TYPES = {
     np.dtype(np.float64): rt.HalElementType.FLOAT_64,
@@ -76,31 +76,68 @@ def run_module(
     """
     failures: list[BaseException] = []
     sink = rt.HalModuleDebugSink(_sink(callback, failures)) if callback else None
+    loaded: _Loaded | None = None
     try:
-        instance = rt.VmInstance()
-        hal_device = rt.get_device(device, cache=False)
-        modules = [rt.create_hal_module(instance, hal_device, debug_sink=sink)]
-        if providers:
-            modules.insert(0, rt.create_io_parameters_module(instance, *providers))
-        program = rt.VmModule.mmap(instance, str(vmfb), destroy_callback=None)
+        loaded = _Loaded(vmfb, device, providers, sink)
         started = time.perf_counter()
-        context = rt.VmContext(instance, modules=[*modules, program])
-        loaded = time.perf_counter()
-        vm_function = program.lookup_function(function)
-        if vm_function is None:
-            raise RunError(f"the compiled module has no function {function!r}; it has {', '.join(program.function_names)}")
-        results = _invoke(context, hal_device, vm_function, inputs)
-        outputs = [_tensor(view) for view in results]
-        called = time.perf_counter()
-    except RunError:
-        raise
+        outputs = loaded.call(function, inputs)
+        outcome = Outcome(outputs, loaded.load_s, time.perf_counter() - started)
     except (RuntimeError, ValueError) as error:
-        if failures:
-            raise failures[0] from None
-        raise RunError(f"the program failed on {device}: {_first_line(error)}") from None
+        if not failures:
+            raise RunError(f"the program failed on {device}: {_first_line(error)}") from None
+    finally:
+        if loaded is not None:
+            loaded.close()
     if failures:
         raise failures[0]
-    return Outcome(outputs, loaded - started, called - loaded)
+    return outcome
+
+
+class _Loaded:
+    """A module in a VM context. The runtime's objects do not hold one another: they go from the top down."""
+
+    def __init__(self, vmfb: Path, device: str, providers: Sequence[rt.ParameterProvider], sink: rt.HalModuleDebugSink | None):
+        self._stack: list = []
+        try:
+            self._stack.append(rt.VmInstance())
+            self._stack.append(rt.get_device(device, cache=False))
+            instance, self._device = self._stack
+            modules = [rt.create_io_parameters_module(instance, *providers)] if providers else []
+            modules.append(rt.create_hal_module(instance, self._device, debug_sink=sink))
+            self._stack += modules
+            self._stack.append(rt.VmModule.mmap(instance, str(vmfb)))
+            self._program = self._stack[-1]
+            started = time.perf_counter()
+            self._stack.append(rt.VmContext(instance, modules=[*modules, self._program]))
+            self._context = self._stack[-1]
+            self.load_s = time.perf_counter() - started
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._context = self._program = self._device = None
+        while self._stack:
+            self._stack.pop()
+
+    def call(self, name: str, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        function = self._program.lookup_function(name)
+        if function is None:
+            names = ", ".join(self._program.function_names)
+            raise RunError(f"the compiled module has no function {name!r}; it has {names}")
+        arguments = rt.VmVariantList(len(inputs))
+        for value in inputs:
+            arguments.push_ref(_buffer_view(self._device, to_numpy(value.contiguous())))
+        results = rt.VmVariantList(1)
+        self._context.invoke(function, arguments, results)
+        return [_result(results, index) for index in range(len(results))]
+
+
+def _result(results: rt.VmVariantList, index: int) -> torch.Tensor:
+    try:
+        return _tensor(results.get_as_object(index, rt.HalBufferView))
+    except (RuntimeError, ValueError, TypeError):
+        raise RunError(f"result {index} is not a tensor: numtrace compares tensors only") from None
 
 
 def _first_line(error: BaseException) -> str:
@@ -118,21 +155,6 @@ def _sink(callback: Callback, failures: list[BaseException]):
             failures.append(error)
 
     return receive
-
-
-def _invoke(context: rt.VmContext, device: rt.HalDevice, function, inputs: Sequence[torch.Tensor]) -> list[rt.HalBufferView]:
-    arguments = rt.VmVariantList(len(inputs))
-    for value in inputs:
-        arguments.push_ref(_buffer_view(device, to_numpy(value.contiguous())))
-    results = rt.VmVariantList(1)
-    context.invoke(function, arguments, results)
-    views = []
-    for i in range(len(results)):
-        try:
-            views.append(results.get_as_object(i, rt.HalBufferView))
-        except (RuntimeError, ValueError, TypeError):
-            raise RunError(f"result {i} is not a tensor: numtrace compares tensors only") from None
-    return views
 
 
 def _buffer_view(device: rt.HalDevice, array: np.ndarray) -> rt.HalBufferView:
@@ -167,7 +189,7 @@ def shared_cores(threads: int):
     """IREE and torch take turns on the same cores: both get ``threads``."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
-    rt.parse_flags(f"--task_topology_max_group_count={threads}")
+    rt._binding.parse_flags(f"--task_topology_max_group_count={threads}")
     try:
         yield
     finally:

@@ -1,0 +1,33 @@
+"""Which source ops a pass changed: fingerprints of the IR by stamp."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from numtrace.evaluate.program import Op, Program, walk
+
+_UNSTAMPED = "none"
+
+
+def fingerprints(program: Program) -> dict[str, str]:
+    """For each source op a digest of the IR that carries its stamp: ops, attributes, types and how they connect."""
+    parts: dict[str, list[str]] = defaultdict(list)
+    makers = {slot: op for op in walk([program.body]) for slot in op.results}
+    for op in walk([program.body]):
+        key = ",".join(map(str, op.stamps)) or _UNSTAMPED
+        parts[key].append(_text(op, makers))
+    return {key: hashlib.sha256("\n".join(lines).encode()).hexdigest() for key, lines in parts.items()}
+
+
+def _text(op: Op, makers: Mapping[int, Op]) -> str:
+    attributes = [f"{name}={value}" for name, value in sorted(op.attributes.items()) if name != "location"]
+    operands = [f"{makers[slot].name}/{makers[slot].stamps}" if slot in makers else "argument" for slot in op.operands]
+    return f"{op.name} {attributes} {operands} {[str(t) for t in op.operand_types]} {[str(t) for t in op.result_types]}"
+
+
+def stage_digest(prints: Mapping[str, str], flags: Sequence[str]) -> str:
+    """A digest of a whole stage and the flags it goes on with: equal digests are the same program."""
+    lines = [*flags, *(f"{stamp} {digest}" for stamp, digest in sorted(prints.items()))]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

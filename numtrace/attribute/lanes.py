@@ -1,0 +1,135 @@
+"""One flow program run on several sets of values at once: what was compiled, the reference, and what is exact.
+
+* ``compiled``: the tensors that the dispatches really got and made (from the traces).
+* ``reference``: the reference trajectory, set back to the reference value at every matched site.
+* ``exact``: the same program run freely, never set back. It exists only where it differs from the reference
+  trajectory, that is downstream of a site that differs.
+
+Values between dispatches (reshapes, splats, slices, globals) are moved in each lane alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from numtrace.evaluate.machine import TERMINATORS, Machine
+from numtrace.evaluate.program import Op, Program, reads
+
+COMPILED, REFERENCE, EXACT = "compiled", "reference", "exact"
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """What is known of a value: whether an uncovered op is upstream, the sites upstream that differ, its maker."""
+
+    tainted: bool = False
+    differing: frozenset[str] = frozenset()
+    stamp: int | None = None
+
+
+_PLAIN = Tag()
+
+
+class Lanes:
+    """The environments of the lanes and the walk over a function's ops."""
+
+    def __init__(self, program: Program, globals_: Mapping[Any, Any]):
+        self.program = program
+        self.machines = {lane: Machine(program, dict(globals_)) for lane in (COMPILED, REFERENCE, EXACT)}
+        # The exact lane holds only what differs from the reference lane.
+        self.machines[EXACT].globals = {}
+        self._tags: dict[int | str, Tag] = {}
+
+    def get(self, lane: str, slot: int) -> Any:
+        env = self.machines[lane].env
+        if lane == EXACT and slot not in env:
+            return self.machines[REFERENCE].env[slot]
+        return env[slot]
+
+    def set(self, lane: str, slot: int, value: Any) -> None:
+        self.machines[lane].env[slot] = value
+
+    def tag(self, slot: int | str, tag: Tag) -> None:
+        self._tags[slot] = tag
+
+    def tags(self, slots: Iterable[int | str]) -> Tag:
+        """What is known of values together; the maker is the last one's that has a maker."""
+        found = [self._tags[slot] for slot in slots if slot in self._tags]
+        if not found:
+            return _PLAIN
+        makers = [tag.stamp for tag in found if tag.stamp is not None]
+        return Tag(
+            any(tag.tainted for tag in found),
+            frozenset().union(*(tag.differing for tag in found)),
+            makers[-1] if makers else None,
+        )
+
+    def differs(self, slots: list[int]) -> bool:
+        """Whether the exact lane has a value of its own for one of ``slots``."""
+        env = self.machines[EXACT].env
+        return any(slot in env for slot in slots)
+
+    def walk(self, function: Op, arguments: list[Any]) -> Iterator[Op]:
+        """Evaluates what lies between dispatches and yields each ``flow.dispatch``, then the terminator.
+
+        The values of a yielded dispatch's results must be set in the lanes before the walk goes on.
+        """
+        block = function.regions[0]
+        for lane in (COMPILED, REFERENCE):
+            self.machines[lane].env.update(zip(block.arguments, arguments, strict=True))
+        for op in block.ops:
+            if op.name == "flow.dispatch" or op.name in TERMINATORS:
+                yield op
+            else:
+                self._between(op)
+            for slot in op.dead:
+                for machine in self.machines.values():
+                    machine.env.pop(slot, None)
+                self._tags.pop(slot, None)
+
+    def _between(self, op: Op) -> None:
+        dead, op.dead = op.dead, []
+        try:
+            for lane in (COMPILED, REFERENCE):
+                self.machines[lane].step(op)
+            self._exact_between(op)
+        finally:
+            op.dead = dead
+        read: list[int | str] = list(reads(op))
+        if op.name == "util.global.load":
+            read.append(self._global(op))
+        tag = self.tags(read)
+        if tag is not _PLAIN:
+            for written in [self._global(op)] if op.name == "util.global.store" else op.results:
+                self._tags[written] = tag
+
+    def _exact_between(self, op: Op) -> None:
+        exact, reference = self.machines[EXACT], self.machines[REFERENCE]
+        if op.name == "util.global.load":
+            if self._global(op) in exact.globals:
+                exact.step(op)
+            return
+        if not self.differs(op.operands):
+            return
+        borrowed = [slot for slot in reads(op) if slot not in exact.env and slot in reference.env]
+        exact.env.update({slot: reference.env[slot] for slot in borrowed})
+        exact.step(op)
+        for slot in borrowed:
+            exact.env.pop(slot, None)
+
+    @staticmethod
+    def _global(op: Op) -> str:
+        return str(op.attributes["global"])[1:]
+
+
+def same_values(a: list[Any], b: list[Any]) -> bool:
+    """Whether two operand lists are the very same tensors, so that one evaluation serves both."""
+    return all(x is y or (isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor) and _same(x, y)) for x, y in zip(a, b, strict=True))
+
+
+def _same(x: torch.Tensor, y: torch.Tensor) -> bool:
+    return x.data_ptr() == y.data_ptr() and x.shape == y.shape and x.stride() == y.stride() and x.dtype == y.dtype

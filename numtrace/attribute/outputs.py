@@ -1,0 +1,62 @@
+"""The program's outputs against the reference, as the report's ``output`` records."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from torch import Tensor
+
+from numtrace.attribute.metrics import allclose, difference, is_image, max_ulp, u8_steps
+from numtrace.attribute.ulp import is_float_type
+
+
+def output_record(
+    actual: Tensor,
+    expected: Tensor,
+    *,
+    dtype: str,
+    golden: Tensor | None = None,
+    tolerance: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """One result; ``expected`` is float64. PSNR and 8-bit steps only where ``expected`` is an image in [0, 1]."""
+    expected = expected.reshape(actual.shape)
+    gap = difference(actual, expected)
+    image = is_image(expected)
+    psnr = gap.psnr_db() if image else None
+    record: dict[str, Any] = {
+        "max_abs": gap.max_abs,
+        "at": None if gap.at is None else list(gap.at),
+        "mean_abs": gap.mean_abs,
+        "rel_l2": gap.rel_l2,
+        "max_ulp": max_ulp(actual, expected, dtype) if is_float_type(dtype) else None,
+        "allclose": None,
+        "psnr_db": psnr if psnr is not None and math.isfinite(psnr) else None,
+        "u8_max": u8_steps(actual, expected) if image else None,
+        "nonfinite": gap.nonfinite,
+        "disagreeing": gap.kinds.disagreeing,
+        "golden_max_abs": None if golden is None else difference(actual, golden.reshape(actual.shape)).max_abs,
+        "dtype": dtype,
+        "shape": list(actual.shape),
+    }
+    if tolerance:
+        record["allclose"] = _within(actual, expected, tolerance, record)
+    return record
+
+
+def _within(actual: Tensor, expected: Tensor, tolerance: dict[str, Any], record: dict[str, Any]) -> bool:
+    """Whether the output meets everything in ``tolerance``; a measure that the output does not have is not met."""
+    checks: list[bool] = []
+    if tolerance["atol"] is not None or tolerance["rtol"] is not None:
+        checks.append(allclose(actual, expected, tolerance["atol"] or 0.0, tolerance["rtol"] or 0.0).ok)
+    if tolerance["psnr_db"] is not None:
+        identical = record["max_abs"] == 0 and not record["disagreeing"]
+        checks.append(identical or (record["psnr_db"] is not None and record["psnr_db"] >= tolerance["psnr_db"]))
+    if tolerance["image"]:
+        checks.append(record["u8_max"] is not None and record["u8_max"] <= 1 and not record["disagreeing"])
+    return all(checks)
+
+
+def worst_first(records: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The record with the largest error; one that has no finite element is the worst."""
+    return max(records, key=lambda r: (r["max_abs"] is None, r["max_abs"] or 0.0), default=None)

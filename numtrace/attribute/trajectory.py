@@ -1,0 +1,358 @@
+"""Site by site while the compiled program runs: what each dispatch brought in, inherited, and changed in meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from numtrace.attribute.lanes import COMPILED, EXACT, REFERENCE, Lanes, Tag, same_values
+from numtrace.attribute.layout import Layout, layouts
+from numtrace.attribute.matching import Formed, Holding
+from numtrace.attribute.reference import Reference
+from numtrace.attribute.scalars import Rounded, as_in_source, rounded_constants
+from numtrace.attribute.terms import site_terms
+from numtrace.errors import NumtraceError, UncoveredOp
+from numtrace.evaluate.dispatch import entry_point, evaluate_dispatch
+from numtrace.evaluate.machine import TERMINATORS
+from numtrace.evaluate.program import Op, Program
+from numtrace.evaluate.types import tensor_type, widen
+
+#: Relative differences of exact values that count as a change of meaning (design, section 2): far above what
+#: two orders of float64 summation differ by, far below any rounding of a 32-bit program.
+SEMANTIC_FLOOR = 1e-11
+
+Emit = Callable[[dict[str, Any]], None]
+
+
+@dataclass(slots=True)
+class Names:
+    """How stamps are shown: op name, module path and original location of each."""
+
+    table: list[dict[str, Any]]
+
+    def name(self, stamp: int | None) -> str:
+        return self.table[stamp]["name"] if stamp is not None and stamp < len(self.table) else "(compiler)"
+
+    def get(self, stamp: int | None, key: str) -> str:
+        return self.table[stamp][key] if stamp is not None and stamp < len(self.table) else ""
+
+
+@dataclass(slots=True)
+class _Result:
+    """One result of a dispatch in the lanes, while its site is being judged."""
+
+    compiled: Tensor
+    exact_compiled: Tensor
+    exact_reference: Tensor
+    exact: Tensor | None
+    corrected: Tensor | None
+    holding: Holding
+    reference: Tensor | None = None
+    match: str = "unmatched"
+    layout: Layout | None = None
+    healed: bool = False
+    constant: bool = False
+
+
+@dataclass(slots=True)
+class Summary:
+    """What the walk found beyond the sites."""
+
+    outputs: list[Tensor] = field(default_factory=list)
+    exact_outputs: list[Tensor] = field(default_factory=list)
+    constants: dict[tuple[str, float, float], Rounded] = field(default_factory=dict)
+    origin: tuple[str, str] | None = None
+    amended: dict[str, str] = field(default_factory=dict)
+    tainted_outputs: bool = False
+
+
+class Trajectory:
+    """Walks a variant's flow program beside its run.
+
+    ``receive(key, tensors)`` is the trace callback: it must be called for every dispatch in the program's order.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        formed: Mapping[str, list[Formed]],
+        reference: Reference,
+        names: Names,
+        globals_: Mapping[Any, Any],
+        scalars: set[float],
+        function: Op,
+        arguments: list[Any],
+        emit: Emit,
+    ):
+        self.program = program
+        self.lanes = Lanes(program, globals_)
+        self.summary = Summary()
+        self._formed, self._reference, self._names, self._emit = formed, reference, names, emit
+        self._scalars = scalars
+        self._constants: dict[str, list[tuple[Op, Rounded]]] = {}
+        self._walk = self._run(function, arguments)
+        self._expected: str | None = next(self._walk, None)
+
+    def receive(self, key: str, tensors: list[Tensor]) -> None:
+        """Judges the sites of the dispatch ``key``.
+
+        Raises:
+            NumtraceError: the program's dispatches came in another order than the IR's.
+        """
+        if key != self._expected:
+            raise NumtraceError(f"the compiled program traced dispatch {key} where its IR has {self._expected}")
+        try:
+            self._expected = self._walk.send(tensors)
+        except StopIteration:
+            self._expected = None
+
+    def finish(self) -> Summary:
+        """The summary once the run is over.
+
+        Raises:
+            NumtraceError: dispatches of the IR were never traced.
+        """
+        if self._expected is not None:
+            raise NumtraceError(f"the compiled program ended before dispatch {self._expected} was traced")
+        return self.summary
+
+    def _run(self, function: Op, arguments: list[Any]) -> Generator[str, list[Tensor], None]:
+        for number, initializer in enumerate(self.program.initializers):
+            yield from self._function(initializer, f"init{number}", [])
+        yield from self._function(function, function.symbol.removesuffix("$async"), arguments)
+
+    def _function(self, function: Op, name: str, arguments: list[Any]) -> Generator[str, list[Tensor], None]:
+        formed = self._formed.get(name, [])
+        ordinal = 0
+        for op in self.lanes.walk(function, arguments):
+            if op.name in TERMINATORS:
+                self._outputs(op)
+                return
+            site = f"{name}/{ordinal}"
+            tensors = yield site
+            known = formed[ordinal] if ordinal < len(formed) else Formed(op.stamps, op.stamps[0] if op.stamps else None)
+            self._dispatch(op, known, site, tensors)
+            ordinal += 1
+
+    def _outputs(self, op: Op) -> None:
+        values = [slot for slot in op.operands if isinstance(self.lanes.get(REFERENCE, slot), Tensor)]
+        if op.name == "util.return" and values:
+            self.summary.outputs = [self.lanes.get(REFERENCE, slot) for slot in values]
+            self.summary.exact_outputs = [self.lanes.get(EXACT, slot) for slot in values]
+            self.summary.tainted_outputs = self.lanes.tags(values).tainted
+
+    def _dispatch(self, op: Op, formed: Formed, site: str, tensors: list[Tensor]) -> None:
+        upstream = self.lanes.tags(op.operands)
+        try:
+            results = self._evaluate(op, formed, tensors)
+        except UncoveredOp as error:
+            self._uncovered(op, formed, site, tensors, upstream.tainted, str(error))
+            return
+        for index, result in enumerate(results):
+            self._judge(result, upstream)
+            self._report(op, formed, f"{site}.{index}", result, upstream.tainted)
+            self._settle(op.results[index], f"{site}.{index}", result, upstream)
+
+    def _evaluate(self, op: Op, formed: Formed, tensors: list[Tensor]) -> list[_Result]:
+        lanes, body = self.lanes, entry_point(op)
+        inputs = {lane: [lanes.get(lane, slot) for slot in op.operands] for lane in (COMPILED, REFERENCE)}
+        machine = lanes.machines[REFERENCE]
+        reference = evaluate_dispatch(machine, op, inputs[REFERENCE])
+        shared = same_values(inputs[COMPILED], inputs[REFERENCE])
+        compiled = reference if shared else evaluate_dispatch(machine, op, inputs[COMPILED])
+        constants = self._constants.get(body)
+        if constants is None:
+            constants = self._constants[body] = rounded_constants(self.program.executables[body], self._scalars)
+        corrected: list[Tensor] | list[None] = [None] * len(reference)
+        exact: list[Tensor] | list[None] = [None] * len(reference)
+        with as_in_source(constants):
+            if constants:
+                corrected = evaluate_dispatch(machine, op, inputs[REFERENCE])
+                self._note_constants(constants, formed)
+            if lanes.differs(op.operands):
+                exact = evaluate_dispatch(machine, op, [lanes.get(EXACT, slot) for slot in op.operands])
+        holdings = formed.holdings or [Holding(formed.root, final=False, moved=False) for _ in reference]
+        return [_Result(*values) for values in zip(tensors, compiled, reference, exact, corrected, holdings, strict=True)]
+
+    def _note_constants(self, constants: list[tuple[Op, Rounded]], formed: Formed) -> None:
+        for _, rounded in constants:
+            name = self._names.name(formed.root)
+            self.summary.constants.setdefault((name, rounded.source, rounded.stored), rounded)
+
+    def _judge(self, result: _Result, upstream: Tag) -> None:
+        """Finds the reference value of a result and sets ``match``, ``reference`` and ``layout``."""
+        holding = result.holding
+        basis = result.exact_reference if result.corrected is None else result.corrected
+        candidates = self._candidates(result) if holding.final and holding.stamp is not None else []
+        for source, layout in candidates:
+            if _agrees(layout.view(basis), layout.place(source, basis)):
+                self._accept(result, basis, source, layout, candidates)
+                result.constant = result.corrected is not None
+                return
+        if result.exact is not None and upstream.differing:
+            for source, layout in candidates:
+                if _agrees(layout.view(result.exact), layout.place(source, result.exact)):
+                    # The value before it was not the source's, this one is: the program was rewritten.
+                    self._accept(result, result.exact, source, layout, candidates)
+                    result.exact_reference, result.corrected, result.healed = result.exact, None, True
+                    return
+        # What is only moved holds what it was given, unless that was an intermediate of the same source op.
+        made = not holding.moved or upstream.stamp == holding.stamp
+        if candidates and made and not upstream.tainted:
+            source, layout = _nearest(basis, candidates)
+            result.match, result.layout = "differs", layout
+            result.reference = _with(basis, layout, source)
+            return
+        if holding.moved:
+            result.match = "moved"
+        result.reference = basis
+
+    def _candidates(self, result: _Result) -> list[tuple[Tensor, Layout]]:
+        stamp = result.holding.stamp
+        values = [value for value in self._reference.values(stamp) if isinstance(value, Tensor)]  # type: ignore[arg-type]
+        shape = tuple(result.exact_reference.shape)
+        return [
+            (value, layout) for value in values for layout in layouts(tuple(value.shape), shape, result.holding.window)
+        ]
+
+    def _accept(self, result: _Result, basis: Tensor, source: Tensor, layout: Layout, candidates: list) -> None:
+        others = [
+            (other, at)
+            for other, at in candidates
+            if (other is not source or at != layout) and _agrees(at.view(basis), at.place(other, basis))
+        ]
+        result.match = "ambiguous" if others else "verified"
+        result.layout = layout
+        result.reference = _with(basis, layout, source)
+
+    def _settle(self, slot: int, site: str, result: _Result, upstream: Tag) -> None:
+        """Sets the lanes for what comes after, and settles the sites that differed before."""
+        lanes = self.lanes
+        lanes.set(COMPILED, slot, result.compiled)
+        matched = result.match in ("verified", "ambiguous")
+        basis = result.exact_reference if result.corrected is None else result.corrected
+        # Only a value that differs is set back. A verified one is left as evaluated, so that what reaches the
+        # output is a free run, and its agreement with the reference a measurement. The drift of float64 is
+        # about 2^-29 of the error of a 32-bit run: it reaches the semantic floor where that error is 0.5 %.
+        lanes.set(REFERENCE, slot, result.reference if result.match == "differs" else basis)
+        stamp = upstream.stamp if result.holding.moved else result.holding.stamp
+        tainted = upstream.tainted and not matched
+        if result.healed:
+            why = "rewritten: the value is not the source op's own, what is made of it is right"
+            self.summary.amended.update(dict.fromkeys(upstream.differing, why))
+            lanes.tag(slot, Tag(tainted, stamp=stamp))
+            return
+        differing: frozenset[str] = frozenset()
+        exact = result.exact
+        if result.match == "differs" and exact is None:
+            exact = basis
+        if exact is not None and not _agrees(exact, result.reference):  # type: ignore[arg-type]
+            lanes.set(EXACT, slot, exact)
+            differing = upstream.differing | ({site} if result.match == "differs" else frozenset())
+        lanes.tag(slot, Tag(tainted, differing, stamp))
+
+    def _report(self, op: Op, formed: Formed, site: str, result: _Result, tainted: bool) -> None:
+        record = self._record(op, formed, site, result.holding, result.compiled, tainted)
+        record["match"] = result.match
+        record["layout"] = None if result.layout is None else str(result.layout)
+        record["constant"] = result.constant
+        dtype = record["dtype"]
+        assert result.reference is not None
+        record |= site_terms(result.compiled, result.exact_compiled, result.exact_reference, result.reference, dtype)
+        self._first_nonfinite(record, result.compiled, result.reference)
+        self._emit(record)
+
+    def _record(self, op: Op, formed: Formed, site: str, holding: Holding, compiled: Tensor, tainted: bool) -> dict[str, Any]:
+        names, shown = self._names, holding.stamp if holding.stamp is not None and not holding.moved else formed.root
+        index = int(site.rsplit(".", 1)[1])
+        return {
+            "id": site,
+            "dispatch": entry_point(op).rsplit("::", 1)[-1],
+            "op": names.name(shown),
+            "ops": [names.name(stamp) for stamp in formed.stamps],
+            "stamps": list(formed.stamps),
+            "module": names.get(shown, "module") or names.get(formed.root, "module"),
+            "location": names.get(shown, "location"),
+            "dtype": tensor_type(op.result_types[index])[1],
+            "shape": list(compiled.shape),
+            "tainted": tainted,
+            "elements": compiled.numel(),
+        }
+
+    def _first_nonfinite(self, record: dict[str, Any], compiled: Tensor, reference: Tensor) -> None:
+        if self.summary.origin is not None or not compiled.is_floating_point():
+            return
+        bad = ~torch.isfinite(compiled.float() if compiled.element_size() == 1 else compiled)
+        if bool(bad.any()) and bool((bad & torch.isfinite(reference)).any()):
+            self.summary.origin = (record["id"], record["op"])
+            record["nonfinite_first"] = True
+
+    def _uncovered(self, op: Op, formed: Formed, site: str, tensors: list[Tensor], tainted: bool, why: str) -> None:
+        holdings = formed.holdings or [Holding(formed.root, final=False, moved=False) for _ in tensors]
+        for index, (slot, compiled, holding) in enumerate(zip(op.results, tensors, holdings, strict=True)):
+            record = self._record(op, formed, f"{site}.{index}", holding, compiled, tainted)
+            record |= {"match": "uncovered", "reason": why}
+            if holding.final and holding.stamp is not None:
+                self._reference.values(holding.stamp)  # so that it can be forgotten
+            self.lanes.set(COMPILED, slot, compiled)
+            self.lanes.set(REFERENCE, slot, widen(compiled))
+            self.lanes.tag(slot, Tag(tainted=True, stamp=holding.stamp))
+            self._emit(record)
+
+
+def _agrees(a: Tensor, b: Tensor) -> bool:
+    """Whether two exact values are the same up to :data:`SEMANTIC_FLOOR` of the largest element.
+
+    Every element is looked at; NaN agrees with NaN and an infinity with itself, undefined with undefined.
+    """
+    if a.shape != b.shape:
+        return False
+    bound = SEMANTIC_FLOOR * _largest(b)
+    # A wrong layout is seen in the first row already: no need to go through a gigabyte for it.
+    if a.dim() and a.shape[0] > 1 and not _within(a[0], b[0], bound):
+        return False
+    return _within(a, b, bound)
+
+
+def _within(a: Tensor, b: Tensor, bound: float) -> bool:
+    gap = (a.double() - b.double()).abs_()
+    if bool(torch.isnan(gap.sum())):
+        gap = torch.where((a == b) | (torch.isnan(a) & torch.isnan(b)), 0.0, gap)
+    return bool((gap <= bound).all())
+
+
+def _largest(value: Tensor) -> float:
+    if not value.numel():
+        return 0.0
+    largest = float(value.double().abs().max())
+    if largest == largest and largest != float("inf"):
+        return largest
+    finite = value[torch.isfinite(value)]
+    return float(finite.abs().max()) if finite.numel() else 0.0
+
+
+def _nearest(basis: Tensor, candidates: list[tuple[Tensor, Layout]]) -> tuple[Tensor, Layout]:
+    """Of the layouts that the shapes allow, the one with the least squared difference."""
+    if len(candidates) == 1:
+        return candidates[0]
+
+    def distance(candidate: tuple[Tensor, Layout]) -> float:
+        source, layout = candidate
+        gap = layout.view(basis).double() - layout.place(source, basis).double()
+        return float(gap.nan_to_num(0.0, 0.0, 0.0).square_().sum())
+
+    return min(candidates, key=distance)
+
+
+def _with(basis: Tensor, layout: Layout, source: Tensor) -> Tensor:
+    """The source value in the site's layout; outside of its window what the program has there."""
+    placed = layout.place(source, basis)
+    if layout.window is None:
+        return placed.to(basis.dtype)
+    whole = basis.clone()
+    layout.view(whole).copy_(placed)
+    return whole

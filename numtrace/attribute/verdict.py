@@ -1,0 +1,80 @@
+"""The verdict of one variant, from its numbers alone; nothing here knows a pass by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+#: See ``trajectory.SEMANTIC_FLOOR``: relative to the largest element of the reference output.
+SEMANTIC_FLOOR = 1e-11
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    verdict: str
+    reason: str
+
+
+def judge(record: dict[str, Any], sites: Sequence[dict[str, Any]], *, baseline: dict[str, Any] | None, tolerant: bool) -> Judgement:
+    """The first verdict of design section 6 that applies to a variant that ran.
+
+    Args:
+        record: the worker's ``variant`` event.
+        sites: its site records, amended.
+        baseline: the baseline's event, None when this is the baseline.
+        tolerant: whether a tolerance was given.
+    """
+    split, scale = record["split"]["semantic"], record["split"]["scale"]
+    differing = [site for site in sites if site["match"] == "differs" and not site["tainted"]]
+    own = split["max_abs"] if baseline is None else split["pass"]
+    uncovered = [site for site in sites if site["match"] == "uncovered"]
+    if record["tainted"]:
+        ops = ", ".join(sorted({site["reason"] for site in uncovered})) or "an op"
+        return Judgement(
+            "inconclusive",
+            f"{len(uncovered)} sites could not be evaluated ({ops}); what comes after them proves nothing",
+        )
+    if own is None or own > SEMANTIC_FLOOR * scale:
+        return Judgement("lowering-bug" if baseline is None else "pass-bug", _semantic(own, differing, baseline is None))
+    if not record["traced_equal"]:
+        return Judgement("inconclusive", "the traced program's output is not bit-equal to the plain one's")
+    if uncovered:
+        return Judgement("inconclusive", f"{len(uncovered)} sites could not be evaluated, though none reaches the output")
+    before = set() if baseline is None else {site["op"] for site in baseline["differing"]}
+    new = [site for site in differing if site["op"] not in before]
+    if new:
+        return Judgement(
+            "inconclusive",
+            f"the exact value of {_ops(new)} is not the source's, but nothing of it reaches the output "
+            "with these inputs; try others with --seed or --input",
+        )
+    output = record["output"] or {"max_abs": 0.0, "disagreeing": 0, "allclose": None}
+    if output["disagreeing"]:
+        origin = record["nonfinite_origin"]
+        made = f"; the first was made by {origin['op']} ({origin['site']})" if origin else ""
+        return Judgement("over-tolerance", f"{output['disagreeing']} outputs are NaN or Inf, not as in the reference{made}")
+    if tolerant and not all(one["allclose"] for one in record["outputs"]):
+        return Judgement("over-tolerance", f"max abs {output['max_abs']:.3g} is over the given tolerance; the error is rounding")
+    return Judgement("ok", _rounding(record, output))
+
+
+def _semantic(own: float | None, differing: Sequence[dict[str, Any]], baseline: bool) -> str:
+    size = "a NaN or Inf" if own is None else f"{own:.3g}"
+    what = "the lowering" if baseline else "the pass"
+    where = f", first in {_ops(differing)}" if differing else ""
+    return f"{what} changed the mathematics: {size} at the output even in exact arithmetic{where}"
+
+
+def _ops(sites: Sequence[dict[str, Any]], most: int = 3) -> str:
+    names = list(dict.fromkeys(site["op"] for site in sites))
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + rest
+
+
+def _rounding(record: dict[str, Any], output: dict[str, Any]) -> str:
+    text = f"no fault found; the error is rounding, max abs {output['max_abs']:.3g}"
+    torch_error = record["torch_same_dtype"]
+    if torch_error and torch_error["max_abs"] is not None:
+        text += f" (torch in {torch_error['dtype']}: {torch_error['max_abs']:.3g})"
+    return text

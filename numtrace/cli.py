@@ -1,0 +1,190 @@
+"""The command line: parse, call, print, exit code. No logic."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+import typer
+
+from numtrace import __version__
+from numtrace.errors import ExitCode, NumtraceError, UsageError
+
+app = typer.Typer(
+    name="numtrace",
+    help="Which compiler pass and which op brought how much of a model's numerical error.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+#: What stands after ``--``: compiler flags, or a whole iree-compile command line.
+_COMPILER_ARGUMENTS: list[str] = []
+
+
+@app.command(context_settings={"help_option_names": ["-h", "--help"]})
+def run(
+    model: Annotated[str, typer.Argument(help="A built-in model, or an .mlir or .mlirbc file.", show_default=False)] = "",
+    passes: Annotated[list[str], typer.Option("--pass", help="A pass by name or pipeline text; repeatable. See `numtrace passes`.")] = [],  # noqa: B006
+    command: Annotated[str, typer.Option(help="A file with an iree-compile command line (`-` is stdin).")] = "",
+    params: Annotated[list[str], typer.Option(metavar="SCOPE=FILE", help="A parameter archive; repeatable.")] = [],  # noqa: B006
+    inputs: Annotated[list[str], typer.Option("--input", help="An input as in iree-run-module; repeatable. Seeded random without.")] = [],  # noqa: B006
+    expected: Annotated[list[Path], typer.Option(help="A golden output (.npy), one per result.")] = [],  # noqa: B006
+    function: Annotated[str, typer.Option(help="The entry function.")] = "",
+    attention: Annotated[str, typer.Option(help="Form of a built-in model's attention: decomposed or op.")] = "decomposed",
+    seed: Annotated[int, typer.Option(help="Seed of random inputs.")] = 0,
+    seeds: Annotated[int, typer.Option(min=1, help="Run this many seeds and report the worst.")] = 1,
+    modes: Annotated[str, typer.Option("--variants", help="Which variants: of alone, pairs, all.")] = "alone,pairs,all",
+    device: Annotated[str, typer.Option(help="IREE device to run on.")] = "local-task",
+    threads: Annotated[int, typer.Option(min=0, help="Threads of IREE and of torch; 0 is all cores.")] = 0,
+    python: Annotated[str, typer.Option(help="Python interpreter of the environment with the IREE build to use.")] = "",
+    out: Annotated[Path | None, typer.Option(help="Run directory.")] = None,
+    atol: Annotated[float | None, typer.Option(min=0, help="Absolute tolerance of the outputs.")] = None,
+    rtol: Annotated[float | None, typer.Option(min=0, help="Relative tolerance of the outputs.")] = None,
+    psnr: Annotated[float | None, typer.Option(help="Least PSNR of the outputs, in dB.")] = None,
+    image: Annotated[bool, typer.Option("--image", help="Tolerate one 8-bit step.")] = False,
+    compile_timeout: Annotated[float, typer.Option(min=1, help="Seconds for one compilation.")] = 1800,
+    run_timeout: Annotated[float, typer.Option(min=1, help="Seconds without a sign of life.")] = 3600,
+    json_: Annotated[bool, typer.Option("--json", help="Print the report document and nothing else.")] = False,
+    top: Annotated[int, typer.Option(min=1, help="Dispatches shown per table.")] = 8,
+) -> None:
+    """Compile MODEL with each pass on its own, trace every dispatch, and attribute the error.
+
+    Compiler flags, or a whole iree-compile command line, go after `--`.
+    """
+    from numtrace.request import make_request
+
+    request = make_request(
+        model=model, passes=passes, command=_command_text(command), arguments=_COMPILER_ARGUMENTS, params=params,
+        inputs=inputs, expected=expected, function=function, attention=attention, seed=seed, seeds=seeds, modes=modes,
+        device=device, threads=threads or len(os.sched_getaffinity(0)), python=python, out=out, atol=atol, rtol=rtol,
+        psnr=psnr, image=image, compile_timeout=compile_timeout, run_timeout=run_timeout,
+    )  # fmt: skip
+    raise typer.Exit(_run(request, json_, top))
+
+
+def _run(request: Any, json_: bool, top: int) -> int:
+    from numtrace.report.progress import Progress
+    from numtrace.session import Session
+
+    with Progress() as progress:
+        session = Session(request, progress)
+        for notice in request.notices:
+            progress.notice(notice)
+        report = session.run()
+    if json_:
+        from numtrace.report.document import write_document
+
+        write_document(report, sys.stdout.buffer)
+    else:
+        from numtrace.report.terminal import make_console, print_report
+
+        print_report(report, make_console(sys.stdout), top=top)
+    assert session.directory is not None
+    print(f"run directory: {session.directory.path}", file=sys.stderr)
+    return int(session.exit_code())
+
+
+def _command_text(command: str) -> str:
+    if not command:
+        return ""
+    if command == "-":
+        return sys.stdin.read()
+    try:
+        return Path(command).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--command {command} cannot be read: {error}; give a text file, or - for stdin") from None
+
+
+@app.command()
+def show(
+    run_directory: Annotated[Path, typer.Argument(help="A run directory, or its report.json.")],
+    variant: Annotated[str, typer.Option(help="Only this variant.")] = "",
+    site: Annotated[str, typer.Option(help="One site in full: its id, or an op's name.")] = "",
+    json_: Annotated[bool, typer.Option("--json", help="Print the report document.")] = False,
+    top: Annotated[int, typer.Option(min=1, help="Dispatches shown per table.")] = 8,
+) -> None:
+    """Show a finished run again: all of it, one variant, or one site."""
+    from numtrace.dumps.rundir import load
+    from numtrace.report.terminal import make_console, print_report, print_site
+
+    report = load(run_directory)
+    if json_:
+        from numtrace.report.document import write_document
+
+        write_document(report, sys.stdout.buffer)
+        return
+    console = make_console(sys.stdout)
+    if site:
+        print_site(report, console, variant or report.variants[-1].name, site)
+    else:
+        print_report(report, console, top=top, variant=variant or None)
+
+
+@app.command("passes")
+def list_passes(
+    python: Annotated[str, typer.Option(help="Python interpreter of the environment with the IREE build to ask.")] = "",
+) -> None:
+    """List the passes, what they touch, and whether the installed IREE has them."""
+    from numtrace.report.passes import print_passes
+    from numtrace.report.terminal import make_console
+
+    print_passes(make_console(sys.stdout), python or None)
+
+
+@app.command()
+def doctor() -> None:
+    """Show versions, devices and CPU features, and what will not work here."""
+    from numtrace.report.doctor import print_doctor
+    from numtrace.report.terminal import make_console
+
+    raise typer.Exit(0 if print_doctor(make_console(sys.stdout)) else int(ExitCode.FAILED))
+
+
+def _version(value: bool) -> None:
+    if value:
+        print(f"numtrace {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """The console script. Every error leaves with its exit code; only ``--debug`` shows a traceback."""
+    arguments = sys.argv[1:]
+    if "--" in arguments:
+        at = arguments.index("--")
+        arguments, _COMPILER_ARGUMENTS[:] = arguments[:at], arguments[at + 1 :]
+    debug = "--debug" in arguments
+    try:
+        code = app(arguments, standalone_mode=False) or 0
+    except click.ClickException as error:
+        error.show()
+        code = ExitCode.USAGE
+    except NumtraceError as error:
+        if debug:
+            raise
+        print(f"numtrace: {error}", file=sys.stderr)
+        code = error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        print("numtrace: interrupted", file=sys.stderr)
+        code = ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has gone: nothing more to say to it
+        code = ExitCode.OK
+    except Exception as error:
+        if debug:
+            raise
+        print(f"numtrace: a fault of numtrace ({type(error).__name__}: {error}); run again with --debug and report it", file=sys.stderr)
+        code = ExitCode.INTERNAL
+    sys.exit(int(code))

@@ -1,0 +1,111 @@
+"""What a structured op's region does with its accumulators: nothing, a reduction, a contraction, or else."""
+
+from __future__ import annotations
+
+from numtrace.evaluate.affine import Linear, linear_map, loops_of
+from numtrace.evaluate.program import Block, Op, reads
+from numtrace.evaluate.types import tensor_type
+
+#: Ops that join an accumulator with a contribution, for numbers and for i1 (where addi is not a sum).
+_COMBINERS = frozenset(
+    ("arith.addf", "arith.addi", "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf",
+     "arith.maxsi", "arith.minsi")
+)  # fmt: skip
+_BOOLEAN_COMBINERS = frozenset(("arith.ori", "arith.andi"))
+
+_FLOAT_CASTS = ("arith.extf", "arith.truncf")
+
+
+class Nest:
+    """The loops of one structured op, read once per op.
+
+    ``parallel`` are the loops that every output has, ``reductions`` the others. ``joins`` names the op that
+    joins each output with what is new; ``contributions`` are the slots of that and ``contributing`` the ops they
+    need. They are empty when there is no reduction, and None when the region has another form.
+    ``factors`` are the two inputs whose product is summed, when it is a contraction.
+    """
+
+    def __init__(self, op: Op):
+        self.maps = [linear_map(m) for m in op.maps]
+        self.loops = op.maps[0].n_dims
+        self.body: Block = op.regions[0]
+        outs = max(1, len(op.results))
+        self.ins = len(self.maps) - outs
+        self.out_maps = self.maps[self.ins :]
+        used = [loops_of(forms) for forms in self.out_maps]
+        self.parallel = sorted(set.intersection(*used))
+        self.reductions = [loop for loop in range(self.loops) if loop not in self.parallel]
+        #: For each output the loop of each of its dimensions, or None when an output is not just that.
+        self.orders = [order for forms in self.out_maps if (order := _order(forms, self.parallel)) is not None]
+        self.whole = len(self.orders) == outs
+        self.read = {slot for inner in self.body.ops for slot in reads(inner)}.intersection(self.body.arguments)
+        self._producers = {slot: inner for inner in self.body.ops for slot in inner.results}
+        self.joins: list[str] | None = []
+        self.contributions: list[int] = []
+        self.contributing: list[Op] = []
+        self.factors: tuple[int, int] | None = None
+        if self.reductions:
+            self._read_reduction()
+
+    def _read_reduction(self) -> None:
+        combiners = [self._combiner(index) for index in range(len(self.out_maps))]
+        self.contributions = [combiner[1] for combiner in combiners if combiner is not None]
+        self.contributing = self._needed(self.contributions)
+        accumulators = set(self.body.arguments[self.ins :])
+        touched = {*self.contributions, *(slot for inner in self.contributing for slot in reads(inner))}
+        if None in combiners or not self.whole or touched & accumulators:
+            # An accumulator that takes part in a contribution (argmax, Welford) is no plain reduction.
+            self.joins = None
+            return
+        self.joins = [combiner[0].name for combiner in combiners if combiner is not None]
+        if len(self.joins) == 1:
+            self.factors = self._factors()
+
+    def _combiner(self, index: int) -> tuple[Op, int] | None:
+        """The op that joins output ``index`` with its contribution, and the slot of the contribution."""
+        op = self._producers.get(self._uncast(self.body.ops[-1].operands[index]))
+        if op is None:
+            return None
+        boolean = tensor_type(op.result_types[0])[1] == "i1"
+        if op.name not in (_BOOLEAN_COMBINERS if boolean else _COMBINERS):
+            return None
+        sides = [self._uncast(slot) for slot in op.operands]
+        accumulator = self.body.arguments[self.ins + index]
+        if sides.count(accumulator) != 1:
+            return None
+        return op, op.operands[1 - sides.index(accumulator)]
+
+    def _factors(self) -> tuple[int, int] | None:
+        op = self._producers.get(self._uncast(self.contributions[0]))
+        products = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
+        if self.joins is None or op is None or op.name != products.get(self.joins[0]):
+            return None
+        inputs = self.body.arguments[: self.ins]
+        a, b = (self._uncast(slot) for slot in op.operands)
+        if a not in inputs or b not in inputs:
+            return None
+        found = (inputs.index(a), inputs.index(b))
+        covered = loops_of(self.maps[found[0]]) | loops_of(self.maps[found[1]])
+        # A loop of neither factor repeats the output, or multiplies the sum: left to the general reduction.
+        return found if len(covered) == self.loops else None
+
+    def _uncast(self, slot: int) -> int:
+        """``slot`` seen through casts between float types, which are the identity in exact arithmetic."""
+        while (op := self._producers.get(slot)) is not None and op.name in _FLOAT_CASTS and not op.typed:
+            slot = op.operands[0]
+        return slot
+
+    def _needed(self, wanted: list[int]) -> list[Op]:
+        """The ops of the region that the slots ``wanted`` depend on, in order."""
+        slots, ops = set(wanted), []
+        for inner in reversed(self.body.ops[:-1]):
+            if slots.intersection(inner.results):
+                ops.append(inner)
+                slots.update(reads(inner))
+        return ops[::-1]
+
+
+def _order(forms: tuple[Linear, ...], parallel: list[int]) -> list[int] | None:
+    """The loop of each dimension, when every loop of ``parallel`` is just one of them and there is nothing else."""
+    loops = [form.coefficients[0][0] for form in forms if form.is_loop]
+    return loops if len(loops) == len(forms) and sorted(loops) == parallel else None

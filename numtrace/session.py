@@ -1,0 +1,422 @@
+"""The one orchestration: model and passes to variants, variants to workers, their events to the report."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from numtrace import __version__, models
+from numtrace.attribute.verdict import Judgement, judge
+from numtrace.dumps import schema
+from numtrace.dumps.rundir import RunDirectory, VariantFolder, default_path
+from numtrace.errors import CompileError, ExitCode, NumtraceError, OutputError, RunError, UsageError
+from numtrace.passes import probe
+from numtrace.passes.model import Pass, Variant
+from numtrace.passes.variants import MODES, variants
+from numtrace.report.progress import Progress
+from numtrace.workers import Worker
+
+#: The flags of a run that names no target.
+DEFAULT_FLAGS = ("--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host")
+
+_FAILED_COMPILING = ("CompileError", "PassError")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for; the fields are the options of ``numtrace run``."""
+
+    model: str = models.DEFAULT
+    passes: tuple[Pass, ...] = ()
+    flags: tuple[str, ...] = ()
+    params: tuple[tuple[str, Path], ...] = ()
+    inputs: tuple[str, ...] = ()
+    expected: tuple[Path, ...] = ()
+    function: str | None = None
+    attention: str = "decomposed"
+    seed: int = 0
+    seeds: int = 1
+    modes: frozenset[str] = MODES
+    device: str = "local-task"
+    threads: int = 0
+    python: str | None = None
+    out: Path | None = None
+    tolerance: schema.Tolerance | None = None
+    compile_timeout: float = 1800.0
+    run_timeout: float = 3600.0
+    notices: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+
+
+@dataclass
+class _State:
+    """What the run knows so far."""
+
+    prepared: dict[str, Any] = field(default_factory=dict)
+    known: dict[str, str] = field(default_factory=dict)
+    baseline: dict[str, Any] | None = None
+    done: list[schema.Variant] = field(default_factory=list)
+    internal: str | None = None
+    torch_errors: dict[str, Any] = field(default_factory=dict)
+
+
+class Session:
+    """One run. :meth:`run` returns the report; what is finished is on disk at any time."""
+
+    def __init__(self, request: Request, progress: Progress):
+        self.request, self.progress = request, progress
+        self.flags = _with_defaults(request.flags)
+        self.notices = list(request.notices)
+        self.plan = variants(request.passes, request.modes)
+        self.interrupted = False
+        self._state = _State()
+        self._started = datetime.now().astimezone()
+        self.directory: RunDirectory | None = None
+
+    def run(self) -> schema.Report:
+        """Runs every variant of the plan.
+
+        Raises:
+            NumtraceError: nothing could be run at all: the model, an input or the target is unfit.
+        """
+        request = self.request
+        pipelines = {variant.name: probe.join(variant.passes, request.python) for variant in self.plan}
+        model, params = self._model()
+        self.directory = RunDirectory.create(request.out or default_path(Path(model).stem, self._started))
+        self._prepare(model, params)
+        self.progress.notice(f"{len(self.plan)} variants: {', '.join(variant.name for variant in self.plan)}")
+        for number, variant in enumerate(self.plan, start=1):
+            self.progress.variant(variant.name, number, len(self.plan))
+            try:
+                done = self._variant(variant, pipelines[variant.name])
+            except KeyboardInterrupt:
+                self.interrupted = True
+                done = self._unfinished(variant, pipelines[variant.name], "interrupted", None)
+            self._state.done.append(done)
+            self.directory.write_report(self.report())
+            if self.interrupted:
+                break
+        return self.report()
+
+    def report(self) -> schema.Report:
+        """The document as far as the run has come."""
+        state, request = self._state, self.request
+        prepared = state.prepared
+        baseline = state.baseline or {}
+        return schema.Report(
+            tool=schema.Tool(name="numtrace", version=__version__),
+            environment=msgspec.convert(prepared["environment"], schema.Environment),
+            model=schema.Model(
+                path=request.model,
+                sha256=prepared["sha256"],
+                function=prepared["function"],
+                inputs=[
+                    schema.Input(shape=a["shape"], dtype=a["dtype"], source=self._input_source(i))
+                    for i, a in enumerate(prepared["arguments"])
+                ],
+                parameters=[schema.Parameters(scope=scope, path=path) for scope, path in prepared["params"]],
+            ),
+            target=schema.Target(backend=_backend(self.flags), device=request.device, cpu=prepared["cpu"], flags=self.flags),
+            reference=schema.Reference(kind=prepared["reference"], dtype="f64", golden_max_abs=baseline.get("golden_max_abs")),
+            tolerance=request.tolerance,
+            notices=self.notices,
+            planned=len(self.plan),
+            variants=list(state.done),
+        )
+
+    def exit_code(self) -> ExitCode:
+        """Design section 6: the first that applies over the variants."""
+        done = self._state.done
+        verdicts = {variant.verdict for variant in done}
+        if self._state.internal:
+            return ExitCode.INTERNAL
+        if self.interrupted:
+            return ExitCode.INTERRUPTED
+        if any(variant.status in ("compile-failed", "run-failed") for variant in done):
+            return ExitCode.FAILED
+        if verdicts & {"lowering-bug", "pass-bug", "codegen-bug", "over-tolerance"}:
+            return ExitCode.FINDING
+        if verdicts & {"inconclusive", "codegen-suspect"}:
+            return ExitCode.INCONCLUSIVE
+        return ExitCode.OK
+
+    def _model(self) -> tuple[str, list[tuple[str, str]]]:
+        request = self.request
+        params = [(scope, str(path)) for scope, path in request.params]
+        if request.model not in models.NAMES:
+            if request.attention != "decomposed":
+                raise UsageError("--attention chooses a form of a built-in model; a model from a file is as it is")
+            return str(Path(request.model).expanduser()), params
+        given = [path for scope, path in request.params if scope in ("", "model")]
+        if len(given) != len(params) or len(given) > 1:
+            raise UsageError(f"{request.model} takes one --params model=FILE.safetensors, or none for seeded weights")
+        self.progress.stage(f"build {request.model}")
+        built = models.build(request.model, request.attention, None, given[0] if given else None)
+        self.notices += built.notices
+        return str(built.mlir), [(scope, str(path)) for scope, path in built.parameters.items()]
+
+    def _prepare(self, model: str, params: list[tuple[str, str]]) -> None:
+        assert self.directory is not None
+        request = self.request
+        shared = _folder(self.directory.path / "model")
+        job = {
+            "kind": "prepare",
+            "folder": str(shared),
+            "model": model,
+            "function": request.function,
+            "params": params,
+            "inputs": list(request.inputs),
+            "expected": [str(path) for path in request.expected],
+            "seed": request.seed,
+            "seeds": request.seeds,
+            "flags": self.flags,
+            "device": request.device,
+            "threads": request.threads,
+            "compile_timeout": request.compile_timeout,
+        }
+        for event in self._events(job, shared / "worker.log"):
+            if event["event"] == "error":
+                raise _raised(event)
+            if event["event"] == "prepared":
+                self._state.prepared = event
+                self.notices += event["notices"]
+
+    def _variant(self, variant: Variant, pipeline: str) -> schema.Variant:
+        assert self.directory is not None
+        folder = self.directory.variant(variant.name)
+        state, request, prepared = self._state, self.request, self._state.prepared
+        baseline = state.baseline
+        job = {
+            "kind": "variant",
+            "name": variant.name,
+            "folder": str(folder.path),
+            "shared": str(self.directory.path / "model"),
+            "function": prepared["function"],
+            "params": prepared["params"],
+            "arguments": prepared["arguments"],
+            "results": prepared["results"],
+            "reference": prepared["reference"],
+            "seed": request.seed,
+            "seeds": request.seeds,
+            "flags": [*self.flags, *variant.flags],
+            "pipeline": pipeline,
+            "device": request.device,
+            "threads": request.threads,
+            "compile_timeout": request.compile_timeout,
+            "known": state.known,
+            "baseline_folder": None if baseline is None else baseline["folder"],
+            "baseline_vmfb": None if baseline is None else str(Path(baseline["folder"], "plain.vmfb")),
+            "baseline_constant": None if baseline is None else baseline["split"]["semantic"]["constant"],
+            "tolerance": None if request.tolerance is None else msgspec.to_builtins(request.tolerance),
+        }
+        _write_commands(folder, self.directory, job, variant)
+        sites: list[dict[str, Any]] = []
+        total = 0
+        try:
+            for event in self._events(job, folder.path / "worker.log"):
+                match event["event"]:
+                    case "stage":
+                        total = event.get("sites", total)
+                    case "site":
+                        sites.append(event["record"])
+                        folder.append_site(_site(event["record"], {}))
+                        self.progress.site(len(sites), max(total, len(sites)))
+                    case "same-as":
+                        return self._same(variant, pipeline, event["other"], folder)
+                    case "no-effect":
+                        return self._same(variant, pipeline, "baseline", folder)
+                    case "error":
+                        return self._failed(variant, pipeline, event, sites, folder)
+                    case "variant":
+                        return self._finished(variant, pipeline, event, sites, folder)
+        except RunError as error:
+            event = {"kind": "RunError", "message": str(error), "exit_code": int(ExitCode.FAILED), "location": None}
+            return self._failed(variant, pipeline, event, sites, folder)
+        raise RunError("the worker ended without a result")
+
+    def _events(self, job: dict[str, Any], log: Path):
+        worker = Worker(job, log, self.request.python)
+        try:
+            for event in worker.events(self.request.run_timeout):
+                if event["event"] == "stage":
+                    self.progress.stage(event["name"])
+                yield event
+        finally:
+            worker.stop()
+
+    def _finished(self, variant: Variant, pipeline: str, event: dict, sites: list[dict], folder: VariantFolder) -> schema.Variant:
+        amended = event["amended"]
+        for site in sites:
+            if site["id"] in amended:
+                site |= {"match": "unmatched", "reason": amended[site["id"]]}
+        event["differing"] = [site for site in sites if site["match"] == "differs"]
+        verdict = judge(event, sites, baseline=self._state.baseline, tolerant=self.request.tolerance is not None)
+        event["folder"] = str(folder.path)
+        self._state.known.setdefault(event["digest"], variant.name)
+        if not variant.passes:
+            self._state.baseline = event
+        torch_error = event["torch_same_dtype"]
+        worst = (torch_error or {}).get("max_abs")
+        outputs = [_output(record, worst) for record in event["outputs"]]
+        split = event["split"]
+        return self._base(
+            variant,
+            pipeline,
+            "ran",
+            verdict,
+            folder,
+            ops_changed=event["ops_changed"],
+            output=None if event["output"] is None else _output(event["output"], worst),
+            outputs=outputs,
+            torch_same_dtype=None if torch_error is None else msgspec.convert(torch_error, schema.TorchError),
+            spread=None if event["spread"] is None else msgspec.convert(event["spread"], schema.Spread),
+            split=schema.Split(
+                semantic=msgspec.convert(split["semantic"], schema.SemanticSplit),
+                execution_max_abs=split["execution_max_abs"],
+            ),
+            constants=msgspec.convert(event["constants"], list[schema.Constant]),
+            coverage=_coverage(sites),
+            traced_equal=event["traced_equal"],
+            nonfinite_origin=None
+            if event["nonfinite_origin"] is None
+            else msgspec.convert(event["nonfinite_origin"], schema.Origin),
+            timings=msgspec.convert(event["timings"], schema.Timings),
+            sites=[_site(site, amended) for site in sites],
+        )
+
+    def _same(self, variant: Variant, pipeline: str, other: str, folder: VariantFolder) -> schema.Variant:
+        first = next(done for done in self._state.done if done.name == other)
+        if other == "baseline":
+            reason = Judgement("no-effect", "the pass changed nothing: the program is the baseline's")
+        else:
+            reason = Judgement(first.verdict or "inconclusive", f"the same program as {other}: run once")
+        return self._base(
+            variant, pipeline, "same-as", reason, folder, same_as=other, ops_changed=0 if other == "baseline" else first.ops_changed,
+            output=first.output, outputs=first.outputs, split=first.split,
+        )  # fmt: skip
+
+    def _failed(self, variant: Variant, pipeline: str, event: dict, sites: list[dict], folder: VariantFolder) -> schema.Variant:
+        if event["exit_code"] == ExitCode.USAGE and not variant.passes:
+            raise _raised(event)  # the user's own flags: no variant can run
+        if event["exit_code"] == ExitCode.INTERNAL:
+            self._state.internal = event["message"]
+        compiling = event["kind"] in _FAILED_COMPILING or event["exit_code"] == ExitCode.USAGE
+        status = "compile-failed" if compiling else "run-failed"
+        message = event["message"].strip().splitlines()[-1] if event["kind"] == "Internal" else event["message"]
+        failure = schema.Failure(kind=event["kind"], message=event["message"], location=event.get("location"))
+        return self._base(
+            variant, pipeline, status, Judgement(status, message), folder, error=failure,
+            coverage=_coverage(sites), sites=[_site(site, {}) for site in sites],
+        )  # fmt: skip
+
+    def _unfinished(self, variant: Variant, pipeline: str, status: str, folder: VariantFolder | None) -> schema.Variant:
+        return schema.Variant(
+            name=variant.name, passes=[p.name for p in variant.passes], pipeline=pipeline or None,
+            flags=list(variant.flags), status=status, reason="stopped before it had finished",
+        )  # fmt: skip
+
+    def _base(self, variant: Variant, pipeline: str, status: str, verdict: Judgement, folder: VariantFolder, **fields: Any) -> schema.Variant:
+        files = {path.stem if path.suffix != ".txt" else path.name: f"{folder.relative}/{path.name}" for path in sorted(folder.path.glob("*.mlir"))}
+        for name in ("plain.vmfb", "commands.txt", "worker.log"):
+            if (folder.path / name).exists():
+                files[name] = f"{folder.relative}/{name}"
+        return schema.Variant(
+            name=variant.name,
+            passes=[p.name for p in variant.passes],
+            pipeline=pipeline or None,
+            flags=list(variant.flags),
+            status=status,  # type: ignore[arg-type]
+            verdict=verdict.verdict,  # type: ignore[arg-type]
+            reason=verdict.reason,
+            directory=folder.relative,
+            files=files,
+            **fields,
+        )
+
+    def _input_source(self, index: int) -> str:
+        inputs = self.request.inputs
+        return inputs[index] if index < len(inputs) else f"seed {self.request.seed}"
+
+
+def _with_defaults(flags: tuple[str, ...]) -> list[str]:
+    """The user's flags, with a target where they name none."""
+    result = list(flags)
+    if not any(flag.startswith(("--iree-hal-target-backends", "--iree-hal-target-device")) for flag in result):
+        result.insert(0, DEFAULT_FLAGS[0])
+    if any("llvm-cpu" in flag for flag in result) and not any(flag.startswith("--iree-llvmcpu-target-cpu") for flag in result):
+        result.insert(1, DEFAULT_FLAGS[1])
+    return result
+
+
+def _backend(flags: list[str]) -> str:
+    for flag in flags:
+        if flag.startswith(("--iree-hal-target-backends=", "--iree-hal-target-device=")):
+            return flag.split("=", 1)[1]
+    return ""
+
+
+def _folder(path: Path) -> Path:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path} cannot be made: {error.strerror}; choose another directory with --out") from None
+    return path
+
+
+_ERRORS: dict[str, Callable[[str], NumtraceError]] = {
+    error.__name__: error for error in (UsageError, OutputError, CompileError, RunError)
+}
+
+
+def _raised(event: dict[str, Any]) -> NumtraceError:
+    """The worker's error as an exception of this process, of the same exit code."""
+    error = _ERRORS.get(event["kind"], NumtraceError)(event["message"])
+    error.exit_code = ExitCode(event["exit_code"])
+    return error
+
+
+def _site(record: dict[str, Any], amended: dict[str, str]) -> schema.Site:
+    return msgspec.convert(record, schema.Site)
+
+
+def _output(record: dict[str, Any], torch_error: float | None) -> schema.Output:
+    return msgspec.convert(record | {"torch_same_dtype_max_abs": torch_error}, schema.Output)
+
+
+def _coverage(sites: list[dict[str, Any]]) -> schema.Coverage:
+    counts = {state: sum(site["match"] == state for site in sites) for state in
+              ("verified", "moved", "differs", "ambiguous", "unmatched", "uncovered")}  # fmt: skip
+    return schema.Coverage(
+        sites=len(sites),
+        evaluated=len(sites) - counts["uncovered"],
+        tainted=sum(site["tainted"] for site in sites),
+        **counts,
+    )
+
+
+def _write_commands(folder: VariantFolder, directory: RunDirectory, job: dict[str, Any], variant: Variant) -> None:
+    """The commands to compile and run this variant by hand, from the run directory."""
+    import shlex
+
+    flags = [*job["flags"]]
+    if job["pipeline"]:
+        flags.append(f"--iree-preprocessing-pass-pipeline={job['pipeline']}")
+    compile_line = ["iree-compile", "model/source.mlir", *flags, "-o", f"{folder.relative}/by-hand.vmfb"]
+    run_line = [
+        "iree-run-module", f"--device={job['device']}", f"--module={folder.relative}/by-hand.vmfb", f"--function={job['function']}",
+        *(f"--parameters={scope}={path}" for scope, path in job["params"]),
+        *(f"--input=@model/inputs/{job['seed']}/{index}.npy" for index in range(len(job["arguments"]))),
+    ]  # fmt: skip
+    text = f"# {variant.name}, from the run directory\n{shlex.join(compile_line)}\n{shlex.join(run_line)}\n"
+    folder.write_text("commands.txt", text)
+
+
+def free_space(path: Path) -> int:
+    """Bytes free where ``path`` is."""
+    return shutil.disk_usage(path).free

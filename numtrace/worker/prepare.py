@@ -1,0 +1,184 @@
+"""The job before any variant: read the model, stamp it, take its weights out, check inputs, parameters and host."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from iree.compiler import ir
+
+from numtrace.errors import InputError, ModelError
+from numtrace.evaluate.program import Program
+from numtrace.instrument.compiler import compile_file, parse_error, phase
+from numtrace.instrument.constants import SCOPE, externalise
+from numtrace.instrument.dtypes import to_numpy, to_torch
+from numtrace.instrument.features import require_host
+from numtrace.instrument.inputs import load_golden, load_inputs
+from numtrace.instrument.runtime import run_module
+from numtrace.instrument.signature import Signature, find_function
+from numtrace.instrument.stamp import stamp_module
+from numtrace.worker.channel import Channel
+from numtrace.worker.modules import archives, required_parameters
+
+
+def prepare(job: dict[str, Any], channel: Channel) -> None:
+    """Writes ``source.mlir``, ``input.mlir``, ``ops.json`` and the inputs into ``job["folder"]``.
+
+    Sends ``prepared`` with what the report says about model and environment.
+    """
+    folder = Path(job["folder"])
+    model = Path(job["model"])
+    channel.stage("read the model")
+    data = _read(model)
+    module = _parse(data, model)
+    signature = find_function(module, job["function"])
+    table = stamp_module(module)
+    inlined = folder / "inlined.irpa"
+    params = list(job["params"])
+    if externalise(module, inlined):
+        params.append([SCOPE, str(inlined)])
+    source = folder / "source.mlir"
+    source.write_text(module.operation.get_asm(enable_debug_info=True), encoding="utf-8")
+    (folder / "ops.json").write_text(json.dumps([op.as_dict() for op in table]), encoding="utf-8")
+
+    channel.stage("check inputs and parameters")
+    archives(params).check(required_parameters(Program(module)))
+    notices: list[str] = []
+    for number in range(job["seeds"]):
+        values, said = load_inputs(job["inputs"], signature.arguments, job["seed"] + number)
+        notices += said if number == 0 else []
+        np_folder = folder / "inputs" / str(job["seed"] + number)
+        np_folder.mkdir(parents=True, exist_ok=True)
+        for index, value in enumerate(values):
+            np.save(np_folder / f"{index}.npy", _storable(to_numpy(value)))
+    if job["expected"]:
+        for index, value in enumerate(load_golden([Path(path) for path in job["expected"]], signature.results)):
+            np.save(folder / "inputs" / f"expected{index}.npy", value.double().numpy())
+
+    channel.stage("check the target")
+    cpu = require_host(job["flags"])
+    channel.stage("compile to the input stage")
+    phase(source, folder / "input.mlir", None, "input", job["flags"], job["compile_timeout"])
+    torch_source = any(op.kind.startswith(("torch.aten", "torch.operator", "torch.prims")) for op in table)
+    channel.send(
+        "prepared",
+        function=signature.name,
+        arguments=[_described(t, values) for t, values in zip(signature.arguments, values, strict=True)],
+        results=[[list(t.shape), t.dtype] for t in signature.results],
+        sha256=hashlib.sha256(data).hexdigest(),
+        reference="torch" if torch_source else "self",
+        params=params,
+        cpu=cpu,
+        notices=notices,
+        environment=_environment(job),
+    )
+
+
+def _described(type_: Any, value: Any) -> dict[str, Any]:
+    return {"shape": list(value.shape), "dtype": type_.dtype}
+
+
+def _storable(array: np.ndarray) -> np.ndarray:
+    """bf16 and f8 as raw integers: .npy has no names for them."""
+    return array if array.dtype.isbuiltin else array.view(np.dtype(f"uint{8 * array.dtype.itemsize}"))
+
+
+def stored_inputs(folder: Path, seed: int, types: list[dict[str, Any]]) -> list[Any]:
+    """The inputs that :func:`prepare` wrote, as torch tensors."""
+    from numtrace.instrument.dtypes import numpy_dtype
+
+    values = []
+    for index, type_ in enumerate(types):
+        array = np.load(folder / "inputs" / str(seed) / f"{index}.npy", allow_pickle=False)
+        values.append(to_torch(array.view(numpy_dtype(type_["dtype"]))))
+    return values
+
+
+def _read(model: Path) -> bytes:
+    try:
+        return model.read_bytes()
+    except FileNotFoundError:
+        raise ModelError(f"there is no file {model}; give an .mlir or .mlirbc file, or a built-in model") from None
+    except OSError as error:
+        raise ModelError(f"{model} cannot be read: {error.strerror}") from None
+
+
+def _parse(data: bytes, model: Path) -> ir.Module:
+    context = ir.Context()
+    try:
+        # Bytes may be bytecode, which the parser tells by its magic.
+        return ir.Module.parse(data if data[:4] == b"ML\xefR" else data.decode("utf-8"), context)
+    except UnicodeDecodeError:
+        raise ModelError(f"{model.name} is neither MLIR text nor MLIR bytecode") from None
+    except ir.MLIRError as error:
+        raise parse_error(error, model) from None
+
+
+def _environment(job: dict[str, Any]) -> dict[str, Any]:
+    import platform
+    import sys
+
+    import iree.compiler.version as compiler
+    import iree.runtime.version as runtime
+    import torch
+
+    return {
+        "iree_compiler": compiler.VERSION,
+        "iree_runtime": runtime.VERSION,
+        "torch": torch.__version__,
+        "cpu": _cpu_name(),
+        "flush_denormals": _flushes_denormals(job),
+        "threads": job["threads"],
+        "python": platform.python_version(),
+        "platform": f"{sys.platform} {platform.machine()}",
+    }
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        import platform
+
+        return platform.processor() or platform.machine()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+_DENORMAL = """
+util.func public @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+  %empty = tensor.empty() : tensor<4xf32>
+  %half = arith.constant 5.0e-01 : f32
+  %0 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+      ins(%arg0 : tensor<4xf32>) outs(%empty : tensor<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %1 = arith.mulf %in, %half : f32
+    linalg.yield %1 : f32
+  } -> tensor<4xf32>
+  util.return %0 : tensor<4xf32>
+}
+"""
+
+
+def _flushes_denormals(job: dict[str, Any]) -> bool | None:
+    """Whether compiled code on the device flushes denormals: half of the least normal f32, by running it."""
+    import torch
+
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            source, target = Path(folder, "denormal.mlir"), Path(folder, "denormal.vmfb")
+            source.write_text(_DENORMAL)
+            compile_file(source, target, job["flags"], timeout=60)
+            least = torch.full((4,), torch.finfo(torch.float32).tiny)
+            (half,) = run_module(target, "main", [least], [], device=job["device"]).outputs
+            return bool((half.view(torch.int32) == 0).all())
+    except (InputError, ModelError):
+        raise
+    except Exception:  # the probe says nothing then; the model's own run will tell what is wrong
+        return None
+
+
+__all__ = ["Signature", "prepare", "stored_inputs"]

@@ -1,0 +1,121 @@
+"""The parent's end of a worker: starts it, reads its events, and tells how it died when it does."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from numtrace.errors import RunError
+
+#: What a signal means to a reader.
+_SIGNALS = {
+    "SIGILL": "an illegal instruction: the code asks for CPU features that this host lacks",
+    "SIGSEGV": "a segmentation fault: memory that is not the program's",
+    "SIGFPE": "an arithmetic trap, such as an integer division by zero",
+    "SIGABRT": "an abort: an assertion failed",
+    "SIGKILL": "killed from outside, most likely for want of memory",
+    "SIGBUS": "a bus error: a file that it maps is shorter than it says",
+}
+
+
+class Worker:
+    """One job in a child process. Iterate over :meth:`events`; :meth:`stop` ends it and all its children."""
+
+    def __init__(self, job: dict[str, Any], log: Path, python: str | None = None):
+        package = str(Path(__file__).parent.parent)
+        path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
+        # Passive waiting: IREE's and torch's threads take turns on the same cores, and a spinning one costs
+        # the other its time slice.
+        environment = os.environ | {"PYTHONPATH": path, "OMP_WAIT_POLICY": "passive"}
+        self._log = log
+        self._stage = "start"
+        self._site = ""
+        with log.open("wb") as stderr:
+            self._process = subprocess.Popen(
+                [python or sys.executable, "-X", "faulthandler", "-m", "numtrace.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env=environment,
+                start_new_session=True,  # so that its compilers die with it
+            )
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(job).encode())
+            self._process.stdin.close()
+        except BrokenPipeError:
+            pass  # it died at once; events() says how
+
+    def events(self, silence: float | None = None) -> Iterator[dict[str, Any]]:
+        """The worker's events as they come.
+
+        Raises:
+            RunError: it died (with the signal and what it was doing), or said nothing for ``silence`` seconds.
+        """
+        ended = False
+        for line in self._lines(silence):
+            event = json.loads(line)
+            self._stage = event["name"] if event["event"] == "stage" else self._stage
+            self._site = event["record"]["id"] if event["event"] == "site" else self._site
+            ended = ended or event["event"] not in ("stage", "site")
+            yield event
+        code = self._process.wait()
+        if code != 0 or not ended:
+            raise RunError(self._death(code))
+
+    def _lines(self, silence: float | None) -> Iterator[bytes]:
+        stream = self._process.stdout
+        assert stream is not None
+        rest = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(stream, selectors.EVENT_READ)
+            heard = time.monotonic()
+            while True:
+                left = None if silence is None else silence - (time.monotonic() - heard)
+                if left is not None and left <= 0 or not selector.select(left):
+                    self.stop()
+                    raise RunError(
+                        f"nothing happened for {silence:.0f} s while it was at: {self._doing()}; it was stopped. "
+                        "Give it more time with --run-timeout"
+                    )
+                data = os.read(stream.fileno(), 1 << 20)
+                if not data:
+                    return
+                heard = time.monotonic()
+                *lines, rest = (rest + data).split(b"\n")
+                yield from lines
+
+    def _doing(self) -> str:
+        return f"{self._stage}, after site {self._site}" if self._site else self._stage
+
+    def _death(self, code: int) -> str:
+        if code < 0:
+            name = signal.Signals(-code).name
+            means = _SIGNALS.get(name, "a signal")
+            return f"the process died of {name} ({means}) at: {self._doing()}"
+        return f"the process ended with exit code {code} and no result at: {self._doing()}; {self._last_words()}"
+
+    def _last_words(self) -> str:
+        try:
+            lines = self._log.read_text(errors="replace").strip().splitlines()
+        except OSError:
+            lines = []
+        return lines[-1][:300] if lines else "it printed nothing"
+
+    def stop(self) -> None:
+        """Ends the worker and everything it started."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
