@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 
 from numtrace import __version__
@@ -168,7 +167,7 @@ def main() -> None:
     debug = "--debug" in arguments
     try:
         code = app(arguments, standalone_mode=False) or 0
-    except click.ClickException as error:
+    except typer.TyperException as error:
         error.show()
         code = ExitCode.USAGE
     except NumtraceError as error:
@@ -176,7 +175,7 @@ def main() -> None:
             raise
         print(f"numtrace: {error}", file=sys.stderr)
         code = error.exit_code
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         print("numtrace: interrupted", file=sys.stderr)
         code = ExitCode.INTERRUPTED
     except BrokenPipeError:

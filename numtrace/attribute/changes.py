@@ -23,7 +23,9 @@ def fingerprints(program: Program) -> dict[str, str]:
 
 def _text(op: Op, makers: Mapping[int, Op]) -> str:
     attributes = [f"{name}={value}" for name, value in sorted(op.attributes.items()) if name != "location"]
-    operands = [f"{makers[slot].name}/{makers[slot].stamps}" if slot in makers else "argument" for slot in op.operands]
+    # An operand is named by the source op it comes from, so that only the op that was rewritten has changed,
+    # and not its neighbours too.
+    operands = [str(makers[slot].stamps) if slot in makers else "argument" for slot in op.operands]
     return f"{op.name} {attributes} {operands} {[str(t) for t in op.operand_types]} {[str(t) for t in op.result_types]}"
 
 

@@ -24,11 +24,17 @@ COMPILED, REFERENCE, EXACT = "compiled", "reference", "exact"
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """What is known of a value: whether an uncovered op is upstream, the sites upstream that differ, its maker."""
+    """What is known of a value.
+
+    ``tainted``: an uncovered op is upstream. ``differing``: the sites upstream whose difference it carries.
+    ``stamp``: the source op that made it. ``since``: the source ops that were at work since the last value
+    that is matched with the source's.
+    """
 
     tainted: bool = False
     differing: frozenset[str] = frozenset()
     stamp: int | None = None
+    since: frozenset[int] = frozenset()
 
 
 _PLAIN = Tag()
@@ -66,6 +72,7 @@ class Lanes:
             any(tag.tainted for tag in found),
             frozenset().union(*(tag.differing for tag in found)),
             makers[-1] if makers else None,
+            frozenset().union(*(tag.since for tag in found)),
         )
 
     def differs(self, slots: list[int]) -> bool:

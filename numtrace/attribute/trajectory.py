@@ -64,7 +64,7 @@ class Summary:
 
     outputs: list[Tensor] = field(default_factory=list)
     exact_outputs: list[Tensor] = field(default_factory=list)
-    constants: dict[tuple[str, float, float], Rounded] = field(default_factory=dict)
+    constants: dict[Rounded, list[str]] = field(default_factory=dict)
     origin: tuple[str, str] | None = None
     amended: dict[str, str] = field(default_factory=dict)
     tainted_outputs: bool = False
@@ -154,8 +154,8 @@ class Trajectory:
             return
         for index, result in enumerate(results):
             self._judge(result, upstream)
-            self._report(op, formed, f"{site}.{index}", result, upstream.tainted)
-            self._settle(op.results[index], f"{site}.{index}", result, upstream)
+            self._report(op, formed, f"{site}.{index}", result, upstream)
+            self._settle(op.results[index], formed, f"{site}.{index}", result, upstream)
 
     def _evaluate(self, op: Op, formed: Formed, tensors: list[Tensor]) -> list[_Result]:
         lanes, body = self.lanes, entry_point(op)
@@ -179,9 +179,11 @@ class Trajectory:
         return [_Result(*values) for values in zip(tensors, compiled, reference, exact, corrected, holdings, strict=True)]
 
     def _note_constants(self, constants: list[tuple[Op, Rounded]], formed: Formed) -> None:
-        for _, rounded in constants:
-            name = self._names.name(formed.root)
-            self.summary.constants.setdefault((name, rounded.source, rounded.stored), rounded)
+        for op, rounded in constants:
+            name = self._names.name(op.stamps[0] if op.stamps else formed.root)
+            ops = self.summary.constants.setdefault(rounded, [])
+            if name not in ops:
+                ops.append(name)
 
     def _judge(self, result: _Result, upstream: Tag) -> None:
         """Finds the reference value of a result and sets ``match``, ``reference`` and ``layout``."""
@@ -229,7 +231,7 @@ class Trajectory:
         result.layout = layout
         result.reference = _with(basis, layout, source)
 
-    def _settle(self, slot: int, site: str, result: _Result, upstream: Tag) -> None:
+    def _settle(self, slot: int, formed: Formed, site: str, result: _Result, upstream: Tag) -> None:
         """Sets the lanes for what comes after, and settles the sites that differed before."""
         lanes = self.lanes
         lanes.set(COMPILED, slot, result.compiled)
@@ -241,10 +243,12 @@ class Trajectory:
         lanes.set(REFERENCE, slot, result.reference if result.match == "differs" else basis)
         stamp = upstream.stamp if result.holding.moved else result.holding.stamp
         tainted = upstream.tainted and not matched
+        settled = matched or result.match == "differs"
+        since = frozenset() if settled else upstream.since.union(formed.stamps)
         if result.healed:
             why = "rewritten: the value is not the source op's own, what is made of it is right"
             self.summary.amended.update(dict.fromkeys(upstream.differing, why))
-            lanes.tag(slot, Tag(tainted, stamp=stamp))
+            lanes.tag(slot, Tag(tainted, stamp=stamp, since=since))
             return
         differing: frozenset[str] = frozenset()
         exact = result.exact
@@ -253,10 +257,12 @@ class Trajectory:
         if exact is not None and not _agrees(exact, result.reference):  # type: ignore[arg-type]
             lanes.set(EXACT, slot, exact)
             differing = upstream.differing | ({site} if result.match == "differs" else frozenset())
-        lanes.tag(slot, Tag(tainted, differing, stamp))
+        lanes.tag(slot, Tag(tainted, differing, stamp, since))
 
-    def _report(self, op: Op, formed: Formed, site: str, result: _Result, tainted: bool) -> None:
-        record = self._record(op, formed, site, result.holding, result.compiled, tainted)
+    def _report(self, op: Op, formed: Formed, site: str, result: _Result, upstream: Tag) -> None:
+        record = self._record(op, formed, site, result.holding, result.compiled, upstream.tainted)
+        made_by = sorted(upstream.since.union(formed.stamps))
+        record |= {"made_by": made_by, "made_by_names": [self._names.name(stamp) for stamp in made_by]}
         record["match"] = result.match
         record["layout"] = None if result.layout is None else str(result.layout)
         record["constant"] = result.constant

@@ -27,6 +27,7 @@ def judge(record: dict[str, Any], sites: Sequence[dict[str, Any]], *, baseline: 
     """
     split, scale = record["split"]["semantic"], record["split"]["scale"]
     differing = [site for site in sites if site["match"] == "differs" and not site["tainted"]]
+    changed = set(record["changed"])
     own = split["max_abs"] if baseline is None else split["pass"]
     uncovered = [site for site in sites if site["match"] == "uncovered"]
     if record["tainted"]:
@@ -36,7 +37,7 @@ def judge(record: dict[str, Any], sites: Sequence[dict[str, Any]], *, baseline: 
             f"{len(uncovered)} sites could not be evaluated ({ops}); what comes after them proves nothing",
         )
     if own is None or own > SEMANTIC_FLOOR * scale:
-        return Judgement("lowering-bug" if baseline is None else "pass-bug", _semantic(own, differing, baseline is None))
+        return Judgement("lowering-bug" if baseline is None else "pass-bug", _semantic(own, differing, changed, baseline is None))
     if not record["traced_equal"]:
         return Judgement("inconclusive", "the traced program's output is not bit-equal to the plain one's")
     if uncovered:
@@ -59,17 +60,27 @@ def judge(record: dict[str, Any], sites: Sequence[dict[str, Any]], *, baseline: 
     return Judgement("ok", _rounding(record, output))
 
 
-def _semantic(own: float | None, differing: Sequence[dict[str, Any]], baseline: bool) -> str:
+def _semantic(own: float | None, differing: Sequence[dict[str, Any]], changed: set[int], baseline: bool) -> str:
     size = "a NaN or Inf" if own is None else f"{own:.3g}"
     what = "the lowering" if baseline else "the pass"
-    where = f", first in {_ops(differing)}" if differing else ""
+    ops = [name for site in differing for name in suspects(site, changed)]
+    where = f", brought in at {_listed(ops)}" if ops else ""
     return f"{what} changed the mathematics: {size} at the output even in exact arithmetic{where}"
 
 
-def _ops(sites: Sequence[dict[str, Any]], most: int = 3) -> str:
-    names = list(dict.fromkeys(site["op"] for site in sites))
-    rest = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + rest
+def suspects(site: dict[str, Any], changed: set[int]) -> list[str]:
+    """The source ops that can have made a differing site: of those at work in it, the ones that the pass changed."""
+    touched = [name for stamp, name in zip(site["made_by"], site["made_by_names"], strict=True) if stamp in changed]
+    return touched or [site["op"]]
+
+
+def _ops(sites: Sequence[dict[str, Any]]) -> str:
+    return _listed([site["op"] for site in sites])
+
+
+def _listed(names: Sequence[str], most: int = 3) -> str:
+    unique = list(dict.fromkeys(names))
+    return ", ".join(unique[:most]) + (f" and {len(unique) - most} more" if len(unique) > most else "")
 
 
 def _rounding(record: dict[str, Any], output: dict[str, Any]) -> str:

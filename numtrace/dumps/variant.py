@@ -97,9 +97,13 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Constant(msgspec.Struct, frozen=True, kw_only=True):
-    """A scalar that a lowering stored with rounding: both values, and the relative difference."""
+    """A scalar that a lowering stored with rounding: both values, and the relative difference.
+
+    ``ops`` are the source ops that use it, ``op`` is the first of them.
+    """
 
     op: str
+    ops: list[str] = []
     source: float
     stored: float
     rel: float

@@ -102,7 +102,8 @@ def _run(variant: Variant) -> None:
     channel.send(
         "variant",
         digest=digest,
-        ops_changed=changed if changed is not None else _dispatches_changed(variant, flow),
+        ops_changed=len(changed) if changed is not None else _dispatches_changed(variant, flow),
+        changed=sorted({int(stamp) for stamps in changed or () for stamp in stamps.split(",") if stamp.isdigit()}),
         traced_equal=_bit_equal(outcome.outputs, plain_run.outputs),
         torch_same_dtype=same_dtype,
         spread=spread,
@@ -125,10 +126,11 @@ def _callback(trajectory: Trajectory):
     return receive
 
 
-def _compile_stages(variant: Variant) -> tuple[str, int | None]:
+def _compile_stages(variant: Variant) -> tuple[str, list[str] | None]:
     """Compiles to ``flow`` phase by phase; returns the digest of what was preprocessed and the ops that changed."""
     before, start = variant.shared / "input.mlir", "input"
-    digest, changed = "", None
+    digest: str = ""
+    changed: list[str] | None = None
     for stage in _PHASES:
         variant.channel.stage(f"compile to {stage}")
         flags = [*variant.flags, *variant.pass_flags]
@@ -141,18 +143,18 @@ def _compile_stages(variant: Variant) -> tuple[str, int | None]:
     return digest, changed
 
 
-def _preprocessed(variant: Variant) -> tuple[str, int | None]:
+def _preprocessed(variant: Variant) -> tuple[str, list[str] | None]:
     program = variant.program("preprocessing")
     prints = fingerprints(program)
     (variant.folder / "fingerprints.json").write_text(json.dumps(prints))
     digest = stage_digest(prints, variant.flags)
     baseline = variant.job.get("baseline_folder")
     if baseline is None:
-        return digest, 0
+        return digest, []
     if not variant.pipeline:
         return digest, None
     other = json.loads(Path(baseline, "fingerprints.json").read_text())
-    return digest, sum(prints.get(stamp) != other.get(stamp) for stamp in prints.keys() | other.keys())
+    return digest, [stamp for stamp in sorted(prints.keys() | other.keys()) if prints.get(stamp) != other.get(stamp)]
 
 
 def _dispatches_changed(variant: Variant, flow: Program) -> int:
@@ -285,8 +287,8 @@ def _outcome(variant: Variant, flow: Program, outcome: Outcome, summary: Summary
         "output": worst_first(records),
         "split": _split(variant, outcome.outputs, exact, expected, _as_stored(variant, flow, summary, params, inputs)),
         "constants": [
-            {"op": op, "source": r.source, "stored": r.stored, "rel": r.rel, "beyond_half_ulp": r.beyond_half_ulp}
-            for (op, _, _), r in summary.constants.items()
+            {"op": ops[0], "ops": ops, "source": r.source, "stored": r.stored, "rel": r.rel, "beyond_half_ulp": r.beyond_half_ulp}
+            for r, ops in summary.constants.items()
         ],
         "nonfinite_origin": None if summary.origin is None else {"site": summary.origin[0], "op": summary.origin[1]},
         "amended": summary.amended,
