@@ -21,6 +21,21 @@ def fingerprints(program: Program) -> dict[str, str]:
     return {key: hashlib.sha256("\n".join(lines).encode()).hexdigest() for key, lines in parts.items()}
 
 
+def changed_stamps(before: Mapping[str, str], after: Mapping[str, str]) -> list[int]:
+    """The stamps whose fingerprints differ, in the order of the source."""
+    keys = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
+    return sorted({int(stamp) for key in keys if key != _UNSTAMPED for stamp in key.split(",")})
+
+
+#: Source ops that compute nothing: that one of them changed says that an op beside it did.
+_PASSIVE = ("util.global", "arith.constant", "tensor.empty", "torch.constant", "torch.prim.", "torch_c.")
+
+
+def computing(stamps: Sequence[int], table: Sequence[Mapping[str, str]]) -> list[int]:
+    """Of ``stamps`` those of source ops that compute something."""
+    return [stamp for stamp in stamps if not table[stamp]["kind"].startswith(_PASSIVE)]
+
+
 def _text(op: Op, makers: Mapping[int, Op]) -> str:
     attributes = [f"{name}={value}" for name, value in sorted(op.attributes.items()) if name != "location"]
     # An operand is named by the source op it comes from, so that only the op that was rewritten has changed,

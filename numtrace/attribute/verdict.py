@@ -37,7 +37,7 @@ def judge(record: dict[str, Any], sites: Sequence[dict[str, Any]], *, baseline: 
             f"{len(uncovered)} sites could not be evaluated ({ops}); what comes after them proves nothing",
         )
     if own is None or own > SEMANTIC_FLOOR * scale:
-        return Judgement("lowering-bug" if baseline is None else "pass-bug", _semantic(own, differing, changed, baseline is None))
+        return Judgement("lowering-bug" if baseline is None else "pass-bug", _semantic(own, differing, changed, record["no_longer_read"], baseline is None))
     if not record["traced_equal"]:
         return Judgement("inconclusive", "the traced program's output is not bit-equal to the plain one's")
     if uncovered:
@@ -60,12 +60,13 @@ def judge(record: dict[str, Any], sites: Sequence[dict[str, Any]], *, baseline: 
     return Judgement("ok", _rounding(record, output))
 
 
-def _semantic(own: float | None, differing: Sequence[dict[str, Any]], changed: set[int], baseline: bool) -> str:
+def _semantic(own: float | None, differing: Sequence[dict[str, Any]], changed: set[int], unread: Sequence[str], baseline: bool) -> str:
     size = "a NaN or Inf" if own is None else f"{own:.3g}"
     what = "the lowering" if baseline else "the pass"
     ops = [name for site in differing for name in suspects(site, changed)]
     where = f", brought in at {_listed(ops)}" if ops else ""
-    return f"{what} changed the mathematics: {size} at the output even in exact arithmetic{where}"
+    lost = f"; the program no longer reads {_listed(unread)}" if unread else ""
+    return f"{what} changed the mathematics: {size} at the output even in exact arithmetic{where}{lost}"
 
 
 def suspects(site: dict[str, Any], changed: set[int]) -> list[str]:

@@ -34,7 +34,7 @@ def contract(a: Operand, b: Operand, out: Operand, domain: Domain) -> Tensor:
     if roles.across(a, b):
         a, b, roles = b, a, roles.swapped()
     result = out[0].clone(memory_format=torch.contiguous_format)
-    cut, stripes = _stripes(domain, roles, windows)
+    cut, stripes = _stripes([a, b], domain, roles, windows)
     left = _Factor(a, (roles.batch, roles.rows, roles.inner), cut)
     right = _Factor(b, (roles.batch, roles.inner, roles.columns), cut)
     for stripe in stripes:
@@ -91,16 +91,17 @@ class _Factor:
         return packed
 
 
-def _stripes(domain: Domain, roles: _Roles, windows: list[int]) -> tuple[int | None, list[Domain]]:
-    """The longest output loop, and cuts of it, such that the output and the packed right factor stay small."""
+def _stripes(factors: list[Operand], domain: Domain, roles: _Roles, windows: list[int]) -> tuple[int | None, list]:
+    """An output loop to cut, and the cuts, such that the output and the packed right factor stay small."""
     if not roles.out:
         return None, [domain]
     size = domain.sizes
     volume = prod(size[loop] for loop in range(len(size)) if loop not in windows)
     share = max(prod(size[loop] for loop in roles.out), volume // prod(size[loop] for loop in roles.rows))
-    longest = max(roles.out, key=lambda loop: size[loop])
-    step = max(1, min(size[longest], STRIPE * size[longest] // share))
-    return longest, list(domain.stripes(longest, step))
+    # Of a convolution cut the image, not the filters, or the image would be packed again for every cut.
+    mixed = {loop for _, forms in factors for form in forms if not form.is_loop for loop, _ in form.coefficients}
+    loop = max(mixed.intersection(roles.out) or roles.out, key=lambda loop: size[loop])
+    return loop, list(domain.stripes(loop, max(1, min(size[loop], STRIPE * size[loop] // share))))
 
 
 def _add_product(

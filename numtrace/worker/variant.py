@@ -12,7 +12,7 @@ import torch
 from iree.compiler import ir
 from torch import Tensor
 
-from numtrace.attribute.changes import fingerprints, stage_digest
+from numtrace.attribute.changes import changed_stamps, computing, fingerprints, stage_digest
 from numtrace.attribute.matching import formed_dispatches, source_finals
 from numtrace.attribute.outputs import output_record, worst_first
 from numtrace.attribute.reference import Reference
@@ -102,8 +102,9 @@ def _run(variant: Variant) -> None:
     channel.send(
         "variant",
         digest=digest,
-        ops_changed=len(changed) if changed is not None else _dispatches_changed(variant, flow),
-        changed=sorted({int(stamp) for stamps in changed or () for stamp in stamps.split(",") if stamp.isdigit()}),
+        ops_changed=_dispatches_changed(variant, flow) if changed is None else len(computing(changed, variant.table)),
+        changed=computing(changed or [], variant.table),
+        no_longer_read=[variant.table[stamp]["name"] for stamp in _no_longer_read(variant, changed or [])],
         traced_equal=_bit_equal(outcome.outputs, plain_run.outputs),
         torch_same_dtype=same_dtype,
         spread=spread,
@@ -126,11 +127,11 @@ def _callback(trajectory: Trajectory):
     return receive
 
 
-def _compile_stages(variant: Variant) -> tuple[str, list[str] | None]:
+def _compile_stages(variant: Variant) -> tuple[str, list[int] | None]:
     """Compiles to ``flow`` phase by phase; returns the digest of what was preprocessed and the ops that changed."""
     before, start = variant.shared / "input.mlir", "input"
     digest: str = ""
-    changed: list[str] | None = None
+    changed: list[int] | None = None
     for stage in _PHASES:
         variant.channel.stage(f"compile to {stage}")
         flags = [*variant.flags, *variant.pass_flags]
@@ -143,7 +144,7 @@ def _compile_stages(variant: Variant) -> tuple[str, list[str] | None]:
     return digest, changed
 
 
-def _preprocessed(variant: Variant) -> tuple[str, list[str] | None]:
+def _preprocessed(variant: Variant) -> tuple[str, list[int] | None]:
     program = variant.program("preprocessing")
     prints = fingerprints(program)
     (variant.folder / "fingerprints.json").write_text(json.dumps(prints))
@@ -154,7 +155,13 @@ def _preprocessed(variant: Variant) -> tuple[str, list[str] | None]:
     if not variant.pipeline:
         return digest, None
     other = json.loads(Path(baseline, "fingerprints.json").read_text())
-    return digest, [stamp for stamp in sorted(prints.keys() | other.keys()) if prints.get(stamp) != other.get(stamp)]
+    return digest, changed_stamps(other, prints)
+
+
+def _no_longer_read(variant: Variant, changed: list[int]) -> list[int]:
+    """Loads of parameters that the pass left without a reader."""
+    kept = json.loads((variant.folder / "fingerprints.json").read_text())
+    return [n for n in changed if variant.table[n]["kind"] == "util.global.load" and not any(str(n) in k.split(",") for k in kept)]
 
 
 def _dispatches_changed(variant: Variant, flow: Program) -> int:
