@@ -85,6 +85,8 @@ def _run(request: Any, json_: bool, top: int) -> int:
         print_report(report, make_console(sys.stdout), top=top)
     assert session.directory is not None
     print(f"run directory: {session.directory.path}", file=sys.stderr)
+    if session.stopped:
+        print(f"numtrace: {session.stopped}", file=sys.stderr)
     return int(session.exit_code())
 
 

@@ -24,12 +24,15 @@ class NumtraceError(Exception):
     """Base of all errors that numtrace raises on purpose; the message is one clear sentence."""
 
     exit_code = ExitCode.INTERNAL
+    kind = "error"
+    """In a word, for the report: ``compiler-crash``, ``time-out``, …"""
 
 
 class UsageError(NumtraceError):
     """Something that the user gave cannot be used: a flag, a name, a file, a shape."""
 
     exit_code = ExitCode.USAGE
+    kind = "usage"
 
 
 class ModelError(UsageError):
@@ -55,15 +58,28 @@ class TargetError(NumtraceError):
 
 
 class CompileError(NumtraceError):
-    """``iree-compile`` reported an error, crashed or ran out of time."""
+    """``iree-compile`` reported an error, crashed or ran out of time.
+
+    ``stamps`` are numtrace's numbers of the source ops that the compiler's message speaks of, innermost first;
+    ``location`` names the first of them, once somebody who has the table of stamps has looked it up.
+    """
 
     exit_code = ExitCode.FAILED
+    location: str | None = None
+
+    def __init__(self, message: str, *, kind: str = "compiler-error", stamps: tuple[int, ...] = (), printed: str = ""):
+        self.kind, self.stamps, self.printed = kind, stamps, printed
+        super().__init__(message)
 
 
 class RunError(NumtraceError):
-    """The compiled program failed, crashed, hung or was killed."""
+    """The compiled program failed, crashed, hung or was killed: ``kind`` says which."""
 
     exit_code = ExitCode.FAILED
+
+    def __init__(self, message: str, *, kind: str = "run-error"):
+        self.kind = kind
+        super().__init__(message)
 
 
 class UncoveredOp(NumtraceError):

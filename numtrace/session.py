@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ import msgspec
 from numtrace import __version__, models
 from numtrace.attribute.verdict import Judgement, judge
 from numtrace.dumps import schema
+from numtrace.dumps.files import output_errors
 from numtrace.dumps.rundir import RunDirectory, VariantFolder, default_path
 from numtrace.errors import CompileError, ExitCode, NumtraceError, OutputError, RunError, UsageError
 from numtrace.passes import probe
@@ -24,9 +25,6 @@ from numtrace.workers import Worker
 
 #: The flags of a run that names no target.
 DEFAULT_FLAGS = ("--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host")
-
-_FAILED_COMPILING = ("CompileError", "PassError")
-
 
 @dataclass(frozen=True)
 class Request:
@@ -75,6 +73,7 @@ class Session:
         self.notices = list(request.notices)
         self.plan = variants(request.passes, request.modes)
         self.interrupted = False
+        self.stopped: NumtraceError | None = None
         self._state = _State()
         self._started = datetime.now().astimezone()
         self.directory: RunDirectory | None = None
@@ -82,13 +81,15 @@ class Session:
     def run(self) -> schema.Report:
         """Runs every variant of the plan.
 
+        What ends it early when there is something to show already is in ``interrupted`` and ``stopped``.
+
         Raises:
             NumtraceError: nothing could be run at all: the model, an input or the target is unfit.
         """
         request = self.request
         pipelines = {variant.name: probe.join(variant.passes, request.python) for variant in self.plan}
         model, params = self._model()
-        self.directory = RunDirectory.create(request.out or default_path(Path(model).stem, self._started))
+        self.directory = RunDirectory.create(request.out or _new_directory(Path(model).stem, self._started))
         self._prepare(model, params)
         self.progress.notice(f"{len(self.plan)} variants: {', '.join(variant.name for variant in self.plan)}")
         for number, variant in enumerate(self.plan, start=1):
@@ -97,10 +98,18 @@ class Session:
                 done = self._variant(variant, pipelines[variant.name])
             except KeyboardInterrupt:
                 self.interrupted = True
-                done = self._unfinished(variant, pipelines[variant.name], "interrupted", None)
+                done = self._unfinished(variant, pipelines[variant.name])
+            except OutputError as error:
+                if not self._state.done:
+                    raise
+                self.stopped = error
+                break
             self._state.done.append(done)
-            self.directory.write_report(self.report())
-            if self.interrupted:
+            try:
+                self.directory.write_report(self.report())
+            except OutputError as error:
+                self.stopped = error
+            if self.interrupted or self.stopped:
                 break
         return self.report()
 
@@ -138,6 +147,8 @@ class Session:
             return ExitCode.INTERNAL
         if self.interrupted:
             return ExitCode.INTERRUPTED
+        if self.stopped:
+            return self.stopped.exit_code
         if any(variant.status in ("compile-failed", "run-failed") for variant in done):
             return ExitCode.FAILED
         if verdicts & {"lowering-bug", "pass-bug", "codegen-bug", "over-tolerance"}:
@@ -164,7 +175,7 @@ class Session:
     def _prepare(self, model: str, params: list[tuple[str, str]]) -> None:
         assert self.directory is not None
         request = self.request
-        shared = _folder(self.directory.path / "model")
+        shared = _folder(self.directory.path.absolute() / "model")
         job = {
             "kind": "prepare",
             "folder": str(shared),
@@ -180,23 +191,25 @@ class Session:
             "threads": request.threads,
             "compile_timeout": request.compile_timeout,
         }
-        for event in self._events(job, shared / "worker.log"):
-            if event["event"] == "error":
-                raise _raised(event)
-            if event["event"] == "prepared":
-                self._state.prepared = event
-                self.notices += event["notices"]
+        with closing(self._events(job, shared / "worker.log")) as events:
+            for event in events:
+                if event["event"] == "error":
+                    raise _raised(event)
+                if event["event"] == "prepared":
+                    self._state.prepared = event
+                    self.notices += event["notices"]
 
     def _variant(self, variant: Variant, pipeline: str) -> schema.Variant:
         assert self.directory is not None
         folder = self.directory.variant(variant.name)
+        path = folder.path.absolute()
         state, request, prepared = self._state, self.request, self._state.prepared
         baseline = state.baseline
         job = {
             "kind": "variant",
             "name": variant.name,
-            "folder": str(folder.path),
-            "shared": str(self.directory.path / "model"),
+            "folder": str(path),
+            "shared": str(path.parent.parent / "model"),
             "function": prepared["function"],
             "params": prepared["params"],
             "arguments": prepared["arguments"],
@@ -217,38 +230,70 @@ class Session:
         }
         _write_commands(folder, self.directory, job, variant)
         sites: list[dict[str, Any]] = []
-        total = 0
         try:
-            for event in self._events(job, folder.path / "worker.log"):
+            event = self._follow(job, path / "worker.log", folder, sites)
+        except RunError as error:
+            message = str(error)
+            if error.kind == "crash" and (where := self._locate(job, path)):
+                message += f"; {where}"
+            event = {"event": "error", "error": "RunError", "kind": error.kind, "message": message, "exit_code": int(ExitCode.FAILED)}
+        match event["event"]:
+            case "same-as":
+                return self._same(variant, pipeline, event["other"], folder)
+            case "no-effect":
+                return self._same(variant, pipeline, "baseline", folder)
+            case "variant":
+                return self._finished(variant, pipeline, event, sites, folder)
+        return self._failed(variant, pipeline, event, sites, folder)
+
+    def _follow(self, job: dict[str, Any], log: Path, folder: VariantFolder, sites: list[dict[str, Any]]) -> dict[str, Any]:
+        """Keeps the sites as they come and returns the event that ends the job."""
+        total = 0
+        with closing(self._events(job, log)) as events:
+            for event in events:
                 match event["event"]:
                     case "stage":
                         total = event.get("sites", total)
                     case "site":
                         sites.append(event["record"])
-                        folder.append_site(_site(event["record"], {}))
+                        folder.append_site(_site(event["record"]))
                         self.progress.site(len(sites), max(total, len(sites)))
-                    case "same-as":
-                        return self._same(variant, pipeline, event["other"], folder)
-                    case "no-effect":
-                        return self._same(variant, pipeline, "baseline", folder)
-                    case "error":
-                        return self._failed(variant, pipeline, event, sites, folder)
-                    case "variant":
-                        return self._finished(variant, pipeline, event, sites, folder)
-        except RunError as error:
-            event = {"kind": "RunError", "message": str(error), "exit_code": int(ExitCode.FAILED), "location": None}
-            return self._failed(variant, pipeline, event, sites, folder)
-        raise RunError("the worker ended without a result")
+                    case _:
+                        return event
+        raise RunError("the worker ended without a result", kind="exit")
 
-    def _events(self, job: dict[str, Any], log: Path):
-        worker = Worker(job, log, self.request.python)
+    def _locate(self, job: dict[str, Any], path: Path) -> str | None:
+        """In which dispatch the program dies, by running its traced form once more; None when it cannot be said."""
+        if not (path / "traced.vmfb").exists():
+            return None
+        order: list[dict[str, str]] = []
+        reached: list[str] = []
         try:
+            with closing(self._events(job | {"kind": "locate"}, path / "locate.log")) as events:
+                for event in events:
+                    match event["event"]:
+                        case "order":
+                            order = event["sites"]
+                        case "begin":
+                            reached = []
+                        case "reached":
+                            reached.append(event["id"])
+                        case _:
+                            return None
+        except RunError:
+            pass
+        ids = [site["id"] for site in order]
+        if ids[: len(reached)] == reached and len(reached) < len(order):
+            site = order[len(reached)]
+            return f"it dies in dispatch {site['id']}" + (f", {site['op']}" if site["op"] else "")
+        return f"it dies after dispatch {reached[-1]}" if reached else None
+
+    def _events(self, job: dict[str, Any], log: Path) -> Iterator[dict[str, Any]]:
+        with Worker(job, log, self.request.python) as worker:
             for event in worker.events(self.request.run_timeout):
                 if event["event"] == "stage":
                     self.progress.stage(event["name"])
                 yield event
-        finally:
-            worker.stop()
 
     def _finished(self, variant: Variant, pipeline: str, event: dict, sites: list[dict], folder: VariantFolder) -> schema.Variant:
         amended = event["amended"]
@@ -257,7 +302,7 @@ class Session:
                 site |= {"match": "unmatched", "reason": amended[site["id"]]}
         event["differing"] = [site for site in sites if site["match"] == "differs"]
         verdict = judge(event, sites, baseline=self._state.baseline, tolerant=self.request.tolerance is not None)
-        event["folder"] = str(folder.path)
+        event["folder"] = str(folder.path.absolute())
         self._state.known.setdefault(event["digest"], variant.name)
         if not variant.passes:
             self._state.baseline = event
@@ -287,7 +332,7 @@ class Session:
             if event["nonfinite_origin"] is None
             else msgspec.convert(event["nonfinite_origin"], schema.Origin),
             timings=msgspec.convert(event["timings"], schema.Timings),
-            sites=[_site(site, amended) for site in sites],
+            sites=[_site(site) for site in sites],
         )
 
     def _same(self, variant: Variant, pipeline: str, other: str, folder: VariantFolder) -> schema.Variant:
@@ -302,28 +347,33 @@ class Session:
         )  # fmt: skip
 
     def _failed(self, variant: Variant, pipeline: str, event: dict, sites: list[dict], folder: VariantFolder) -> schema.Variant:
-        if event["exit_code"] == ExitCode.USAGE and not variant.passes:
-            raise _raised(event)  # the user's own flags: no variant can run
+        if event["error"] == "OutputError" or (event["exit_code"] == ExitCode.USAGE and not variant.passes):
+            raise _raised(event)  # the disk, or the user's own flags: no variant can run
+        if event["error"] == "UncoveredOp":
+            why = f"it ran, but there is nothing exact to compare with: {event['message']}"
+            return self._base(
+                variant, pipeline, "ran", Judgement("inconclusive", why), folder,
+                coverage=_coverage(sites), sites=[_site(site) for site in sites],
+            )  # fmt: skip
         if event["exit_code"] == ExitCode.INTERNAL:
             self._state.internal = event["message"]
-        compiling = event["kind"] in _FAILED_COMPILING or event["exit_code"] == ExitCode.USAGE
+        compiling = event["error"] == "CompileError" or event["exit_code"] == ExitCode.USAGE
         status = "compile-failed" if compiling else "run-failed"
-        message = event["message"].strip().splitlines()[-1] if event["kind"] == "Internal" else event["message"]
         failure = schema.Failure(kind=event["kind"], message=event["message"], location=event.get("location"))
         return self._base(
-            variant, pipeline, status, Judgement(status, message), folder, error=failure,
-            coverage=_coverage(sites), sites=[_site(site, {}) for site in sites],
+            variant, pipeline, status, Judgement(status, _placed(event)), folder, error=failure,
+            coverage=_coverage(sites), sites=[_site(site) for site in sites],
         )  # fmt: skip
 
-    def _unfinished(self, variant: Variant, pipeline: str, status: str, folder: VariantFolder | None) -> schema.Variant:
+    def _unfinished(self, variant: Variant, pipeline: str) -> schema.Variant:
         return schema.Variant(
             name=variant.name, passes=[p.name for p in variant.passes], pipeline=pipeline or None,
-            flags=list(variant.flags), status=status, reason="stopped before it had finished",
+            flags=list(variant.flags), status="interrupted", reason="stopped before it had finished",
         )  # fmt: skip
 
     def _base(self, variant: Variant, pipeline: str, status: str, verdict: Judgement, folder: VariantFolder, **fields: Any) -> schema.Variant:
         files = {path.stem if path.suffix != ".txt" else path.name: f"{folder.relative}/{path.name}" for path in sorted(folder.path.glob("*.mlir"))}
-        for name in ("plain.vmfb", "commands.txt", "worker.log"):
+        for name in ("plain.vmfb", "commands.txt", "worker.log", "locate.log"):
             if (folder.path / name).exists():
                 files[name] = f"{folder.relative}/{name}"
         return schema.Variant(
@@ -362,11 +412,23 @@ def _backend(flags: list[str]) -> str:
 
 
 def _folder(path: Path) -> Path:
-    try:
+    with output_errors(path):
         path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{path} cannot be made: {error.strerror}; choose another directory with --out") from None
     return path
+
+
+def _new_directory(model: str, now: datetime) -> Path:
+    """A fresh run directory here; two runs that start in the same second get one each."""
+    while True:
+        path = default_path(model, now)
+        try:
+            with output_errors(path):
+                path.mkdir()
+        except OutputError as error:
+            if isinstance(error.__cause__, FileExistsError):
+                continue
+            raise
+        return path
 
 
 _ERRORS: dict[str, Callable[[str], NumtraceError]] = {
@@ -374,14 +436,20 @@ _ERRORS: dict[str, Callable[[str], NumtraceError]] = {
 }
 
 
+def _placed(event: dict[str, Any]) -> str:
+    """An error's message, with the source op it speaks of where that is known."""
+    location = event.get("location")
+    return f"{event['message']} (at {location})" if location else event["message"]
+
+
 def _raised(event: dict[str, Any]) -> NumtraceError:
     """The worker's error as an exception of this process, of the same exit code."""
-    error = _ERRORS.get(event["kind"], NumtraceError)(event["message"])
+    error = _ERRORS.get(event["error"], NumtraceError)(_placed(event))
     error.exit_code = ExitCode(event["exit_code"])
     return error
 
 
-def _site(record: dict[str, Any], amended: dict[str, str]) -> schema.Site:
+def _site(record: dict[str, Any]) -> schema.Site:
     return msgspec.convert(record, schema.Site)
 
 
@@ -416,7 +484,3 @@ def _write_commands(folder: VariantFolder, directory: RunDirectory, job: dict[st
     text = f"# {variant.name}, from the run directory\n{shlex.join(compile_line)}\n{shlex.join(run_line)}\n"
     folder.write_text("commands.txt", text)
 
-
-def free_space(path: Path) -> int:
-    """Bytes free where ``path`` is."""
-    return shutil.disk_usage(path).free

@@ -9,11 +9,15 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from collections.abc import Iterator
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
-from numtrace.errors import RunError
+from numtrace.dumps.files import output_errors
+from numtrace.errors import RunError, UsageError
+from numtrace.worker import BOOT
 
 #: What a signal means to a reader.
 _SIGNALS = {
@@ -27,49 +31,62 @@ _SIGNALS = {
 
 
 class Worker:
-    """One job in a child process. Iterate over :meth:`events`; :meth:`stop` ends it and all its children."""
+    """One job in a child process: a context manager, since leaving must end it and all its children."""
 
     def __init__(self, job: dict[str, Any], log: Path, python: str | None = None):
-        package = str(Path(__file__).parent.parent)
-        path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
         # Passive waiting: IREE's and torch's threads take turns on the same cores, and a spinning one costs
         # the other its time slice.
-        environment = os.environ | {"PYTHONPATH": path, "OMP_WAIT_POLICY": "passive"}
+        environment = os.environ | {"OMP_WAIT_POLICY": "passive"}
         self._log = log
-        self._stage = "start"
+        self._stage, self._timed = "start", False
         self._site = ""
-        with log.open("wb") as stderr:
-            self._process = subprocess.Popen(
-                [python or sys.executable, "-X", "faulthandler", "-m", "numtrace.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                env=environment,
-                start_new_session=True,  # so that its compilers die with it
-            )
+        interpreter = python or sys.executable
+        with output_errors(log), log.open("wb") as stderr:
+            try:
+                self._process = subprocess.Popen(
+                    [interpreter, "-X", "faulthandler", str(BOOT)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=stderr,
+                    env=environment,
+                    start_new_session=True,  # so that its compilers die with it
+                )
+            except OSError as error:
+                raise UsageError(f"cannot start the Python interpreter {interpreter}: {error.strerror}") from None
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(json.dumps(job).encode())
-            self._process.stdin.close()
+            # Not closed: its end is how the worker learns that this process is no more.
+            self._process.stdin.write(json.dumps(job).encode() + b"\n")
+            self._process.stdin.flush()
         except BrokenPipeError:
             pass  # it died at once; events() says how
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
 
     def events(self, silence: float | None = None) -> Iterator[dict[str, Any]]:
         """The worker's events as they come.
 
         Raises:
-            RunError: it died (with the signal and what it was doing), or said nothing for ``silence`` seconds.
+            RunError: it died (with the signal and what it was doing), or said nothing for ``silence`` seconds in
+                a stage that has no time limit of its own.
         """
         ended = False
         for line in self._lines(silence):
             event = json.loads(line)
-            self._stage = event["name"] if event["event"] == "stage" else self._stage
+            if event["event"] == "stage":
+                self._stage, self._timed = event["name"], event.get("timed", False)
             self._site = event["record"]["id"] if event["event"] == "site" else self._site
             ended = ended or event["event"] not in ("stage", "site")
             yield event
         code = self._process.wait()
         if code != 0 or not ended:
-            raise RunError(self._death(code))
+            raise RunError(self._death(code), kind="crash" if code < 0 else "exit")
 
     def _lines(self, silence: float | None) -> Iterator[bytes]:
         stream = self._process.stdout
@@ -79,12 +96,13 @@ class Worker:
             selector.register(stream, selectors.EVENT_READ)
             heard = time.monotonic()
             while True:
-                left = None if silence is None else silence - (time.monotonic() - heard)
-                if left is not None and left <= 0 or not selector.select(left):
+                left = silence - (time.monotonic() - heard) if silence is not None and self._timed else None
+                if (left is not None and left <= 0) or not selector.select(left):
                     self.stop()
                     raise RunError(
                         f"nothing happened for {silence:.0f} s while it was at: {self._doing()}; it was stopped. "
-                        "Give it more time with --run-timeout"
+                        "Give it more time with --run-timeout",
+                        kind="time-out",
                     )
                 data = os.read(stream.fileno(), 1 << 20)
                 if not data:
@@ -111,11 +129,11 @@ class Worker:
         return lines[-1][:300] if lines else "it printed nothing"
 
     def stop(self) -> None:
-        """Ends the worker and everything it started."""
-        try:
+        """Ends the worker and everything it started. Harmless when it has ended."""
+        with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with suppress(BrokenPipeError):
+                    stream.close()

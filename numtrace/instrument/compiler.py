@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from numtrace.errors import CompileError, ModelError, UsageError
-from numtrace.passes.renames import unknown_flag
+from numtrace.errors import CompileError, ModelError
+from numtrace.instrument.failure import compile_failure, one_line
 
 #: Keeps the stamps: without it locations are lost between the phases.
 DEBUG_INFO = "--mlir-print-debuginfo"
-
-_LOCATION = re.compile(r"^(?P<where>.*?): error: (?P<message>.*)$", re.MULTILINE)
-_UNKNOWN_CPU = re.compile(r"Unknown CPU .*")
 
 
 def iree_compile() -> str:
@@ -29,14 +25,16 @@ def iree_compile() -> str:
 def compile_file(source: Path, target: Path, flags: Sequence[str], *, timeout: float | None = None) -> str:
     """Runs ``iree-compile source flags -o target`` and returns what it printed.
 
+    What a failing compiler printed goes to stderr in full: the worker's log.
+
     Raises:
         UsageError: a flag is unknown (with the compiler's suggestion).
-        ModelError: the source does not parse (with the compiler's line).
+        OutputError: ``target`` cannot be written.
         CompileError: the compiler reported an error, crashed or took longer than ``timeout`` seconds.
     """
-    command = [iree_compile(), str(source), *flags, "-o", str(target)]
     partial = target.with_name(target.name + ".partial")
-    command[-1] = str(partial)
+    # Absolute: a relative path may begin with a dash.
+    command = [iree_compile(), str(source.absolute()), *flags, "-o", str(partial.absolute())]
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     )
@@ -45,8 +43,11 @@ def compile_file(source: Path, target: Path, flags: Sequence[str], *, timeout: f
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
+        partial.unlink(missing_ok=True)
         raise CompileError(
-            f"iree-compile was still running after {timeout:.0f} s and was stopped; give it more time with --compile-timeout"
+            f"iree-compile was still running after {timeout:.0f} s, on the way to {_aim(flags)}, and was stopped; "
+            "give it more time with --compile-timeout",
+            kind="compiler-time-out",
         ) from None
     except BaseException:
         process.kill()
@@ -56,40 +57,14 @@ def compile_file(source: Path, target: Path, flags: Sequence[str], *, timeout: f
         partial.replace(target)
         return printed
     partial.unlink(missing_ok=True)
-    raise _failure(process.returncode, printed)
+    sys.stderr.write(printed)
+    raise compile_failure(process.returncode, printed, _aim(flags), target)
 
 
-def _failure(code: int, printed: str) -> Exception:
-    flag = unknown_flag(printed)
-    if flag:
-        return UsageError(_one_line(flag))
-    if cpu := _UNKNOWN_CPU.search(printed):
-        accepted = printed[cpu.start() :].splitlines()[1:2]
-        return UsageError(f"iree-compile does not know the target CPU. {_one_line(' '.join(accepted))}")
-    if code < 0:
-        name = signal.Signals(-code).name
-        return CompileError(f"iree-compile crashed with {name}: {_last_words(printed)}")
-    error = _LOCATION.search(printed)
-    if error is None:
-        return CompileError(f"iree-compile failed with exit code {code}: {_last_words(printed)}")
-    where, message = _stamped(error["where"]), _one_line(error["message"])
-    failure = CompileError(f"{message} (at {where})" if where else message)
-    failure.location = error["where"]  # type: ignore[attr-defined]
-    failure.printed = printed  # type: ignore[attr-defined]
-    return failure
-
-
-def _stamped(where: str) -> str:
-    return os.path.basename(where) if os.sep in where else where
-
-
-def _last_words(printed: str) -> str:
-    lines = [line.strip() for line in printed.splitlines() if line.strip() and not line.startswith((" #", "Stack dump"))]
-    return _one_line(lines[-1]) if lines else "it printed nothing"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())[:400]
+def _aim(flags: Sequence[str]) -> str:
+    """The phase that a compilation ends with, in words."""
+    phases = [flag.partition("=")[2] for flag in flags if flag.startswith("--compile-to=")]
+    return phases[-1] if phases else "the executable"
 
 
 def phase(source: Path, target: Path, start: str | None, end: str | None, flags: Sequence[str], timeout: float | None = None) -> str:
@@ -109,4 +84,4 @@ def parse_error(error: Exception, path: Path) -> ModelError:
     where = re.search(r'"[^"]*":(\d+):(\d+)', detail)
     message = detail.split("error:", 1)[-1].split(":", 2)[-1].strip() if where is None else re.split(r'"[^"]*":\d+:\d+:\s*', detail, maxsplit=1)[-1]
     place = f"line {where[1]}, column {where[2]}" if where else "no line given"
-    return ModelError(f"{path.name} is not MLIR that the installed IREE parses: {place}: {_one_line(message)}")
+    return ModelError(f"{path.name} is not MLIR that the installed IREE parses: {place}: {one_line(message)}")

@@ -6,6 +6,7 @@ gone from the IR, and look like changed mathematics.
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from iree.compiler import ir, passmanager
@@ -20,12 +21,12 @@ def externalise(module: ir.Module, archive: Path) -> bool:
     Works in place, at the source stage, on torch literals and ``arith.constant`` alike.
     """
     _literals_to_constants(module)
-    # IREE separates scope and path with "=", and options with spaces: the path is quoted for the parser.
+    # The pass takes scope and path in one option, and its parser knows no escapes: a plain name, in its folder.
     pipeline = (
         "builtin.module(iree-flow-outline-constants,"
-        f'iree-io-export-parameters{{path="{SCOPE}={archive}" minimum-size=0}})'
+        f"iree-io-export-parameters{{path={SCOPE}={archive.name} minimum-size=0}})"
     )
-    with module.context:
+    with contextlib.chdir(archive.parent), module.context:
         passmanager.PassManager.parse(pipeline).run(module.operation)
     return archive.exists()
 

@@ -17,7 +17,7 @@ _HOST = "--iree-llvmcpu-target-cpu=host"
 _TARGET_FLAGS = ("--iree-llvmcpu-target-cpu", "--iree-llvmcpu-target-cpu-features")
 
 
-def target_cpu(flags: Sequence[str]) -> tuple[str, frozenset[str]]:
+def target_cpu(flags: Sequence[str], timeout: float | None = None) -> tuple[str, frozenset[str]]:
     """The CPU and the features that a compilation with ``flags`` targets; ("", none) for targets without.
 
     Raises:
@@ -26,22 +26,22 @@ def target_cpu(flags: Sequence[str]) -> tuple[str, frozenset[str]]:
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "probe.mlir"), Path(folder, "probe.flow.mlir")
         source.write_text(_PROBE)
-        compile_file(source, target, [*flags, "--compile-to=flow"])
+        compile_file(source, target, [*flags, "--compile-to=flow"], timeout=timeout)
         text = target.read_text()
     cpu, features = _CPU.search(text), _FEATURES.search(text)
     plus = [f[1:] for f in features[1].split(",") if f.startswith("+")] if features else []
     return (cpu[1] if cpu else ""), frozenset(plus)
 
 
-def require_host(flags: Sequence[str]) -> str:
+def require_host(flags: Sequence[str], timeout: float | None = None) -> str:
     """The CPU that ``flags`` target, once it is sure that this host can run code for it.
 
     Raises:
         TargetError: the host lacks features, which are named. Running would end in an illegal instruction.
     """
-    cpu, wanted = target_cpu(flags)
+    cpu, wanted = target_cpu(flags, timeout)
     others = [flag for flag in flags if not flag.startswith(_TARGET_FLAGS)]
-    _, present = target_cpu([*others, _HOST]) if wanted else ("", frozenset())
+    _, present = target_cpu([*others, _HOST], timeout) if wanted else ("", frozenset())
     missing = sorted(wanted - present)
     if missing:
         raise TargetError(

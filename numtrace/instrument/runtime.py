@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import iree.runtime as rt
 import ml_dtypes
@@ -94,43 +96,48 @@ def run_module(
 
 
 class _Loaded:
-    """A module in a VM context. The runtime's objects do not hold one another: they go from the top down."""
+    """A module in a VM context.
+
+    The runtime's objects do not hold one another and must go from the top down: a view that outlives its device
+    crashes the process. So they are here, and in no local variable: the frame of one would live on in the
+    traceback of any error that the trace callback met.
+    """
 
     def __init__(self, vmfb: Path, device: str, providers: Sequence[rt.ParameterProvider], sink: rt.HalModuleDebugSink | None):
-        self._stack: list = []
+        self._owned: dict[str, Any] = {}
+        own = self._owned
         try:
-            self._stack.append(rt.VmInstance())
-            self._stack.append(rt.get_device(device, cache=False))
-            instance, self._device = self._stack
-            modules = [rt.create_io_parameters_module(instance, *providers)] if providers else []
-            modules.append(rt.create_hal_module(instance, self._device, debug_sink=sink))
-            self._stack += modules
-            self._stack.append(rt.VmModule.mmap(instance, str(vmfb)))
-            self._program = self._stack[-1]
+            own["instance"] = rt.VmInstance()
+            own["device"] = rt.get_device(device, cache=False)
+            own["hal"] = rt.create_hal_module(own["instance"], own["device"], debug_sink=sink)
+            if providers:
+                own["parameters"] = rt.create_io_parameters_module(own["instance"], *providers)
+            own["program"] = rt.VmModule.mmap(own["instance"], str(vmfb))
             started = time.perf_counter()
-            self._stack.append(rt.VmContext(instance, modules=[*modules, self._program]))
-            self._context = self._stack[-1]
+            names = ("parameters", "hal", "program") if providers else ("hal", "program")
+            own["context"] = rt.VmContext(own["instance"], modules=[own[name] for name in names])
             self.load_s = time.perf_counter() - started
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
-        self._context = self._program = self._device = None
-        while self._stack:
-            self._stack.pop()
+        """Lets go of everything, last made first."""
+        while self._owned:
+            self._owned.popitem()
 
     def call(self, name: str, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        function = self._program.lookup_function(name)
-        if function is None:
-            names = ", ".join(self._program.function_names)
+        own = self._owned
+        own["function"] = own["program"].lookup_function(name)
+        if own["function"] is None:
+            names = ", ".join(own["program"].function_names)
             raise RunError(f"the compiled module has no function {name!r}; it has {names}")
-        arguments = rt.VmVariantList(len(inputs))
+        own["arguments"] = rt.VmVariantList(len(inputs))
         for value in inputs:
-            arguments.push_ref(_buffer_view(self._device, to_numpy(value.contiguous())))
-        results = rt.VmVariantList(1)
-        self._context.invoke(function, arguments, results)
-        return [_result(results, index) for index in range(len(results))]
+            own["arguments"].push_ref(_buffer_view(own["device"], to_numpy(value.contiguous())))
+        own["results"] = rt.VmVariantList(1)
+        own["context"].invoke(own["function"], own["arguments"], own["results"])
+        return [_result(self._owned["results"], index) for index in range(len(self._owned["results"]))]
 
 
 def _result(results: rt.VmVariantList, index: int) -> torch.Tensor:
@@ -149,10 +156,13 @@ def _sink(callback: Callback, failures: list[BaseException]):
     def receive(key: str, views: list[rt.HalBufferView]) -> None:
         if failures:
             return
+        tensors = [_tensor(view) for view in views]
+        del views  # a traceback of what follows would keep them beyond their device
         try:
-            callback(key, [_tensor(view) for view in views])
-        except BaseException as error:  # noqa: BLE001 (crossing C++ frames: kept, and raised after the run)
-            failures.append(error)
+            callback(key, tensors)
+        except BaseException as error:  # crossing C++ frames: kept, and raised after the run
+            error.add_note("".join(traceback.format_exception(error)))
+            failures.append(error.with_traceback(None))
 
     return receive
 

@@ -11,6 +11,10 @@ _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
 
 
+#: Ops whose regions hold ops in their own right; what is inside any other op belongs to it.
+_CONTAINERS = ("builtin.module", "func.func", "util.func", "util.initializer", "scf.", "torch.prim.", "cf.")
+
+
 @dataclass(frozen=True, slots=True)
 class SourceOp:
     """A stamped op: its number, the op's MLIR name, a display name, module path and original location."""
@@ -25,16 +29,20 @@ class SourceOp:
         return asdict(self)
 
 
-def stamp_module(module: ir.Module) -> list[SourceOp]:
+def stamp_module(module: ir.Module, file: str = "") -> list[SourceOp]:
     """Gives every op of ``module`` the location ``loc("numtrace.<n>")``; returns what each number stands for.
 
     The name shown is the innermost name location (``loc("convolution_2"("decoder.conv1"))`` is op
     ``convolution_2`` of module ``decoder.conv1``); without one, the op's kind and how many of it came before.
+    ``file`` is shown where a location is a line of the model itself.
     """
     table: list[SourceOp] = []
     counts: dict[str, int] = {}
 
     def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.parent is not None and not op.parent.name.startswith(_CONTAINERS):
+            op.location = op.parent.location  # the body of a structured op is part of that op
+            return ir.WalkResult.ADVANCE
         number = len(table)
         kind = op.name
         original = str(op.location)
@@ -43,7 +51,7 @@ def stamp_module(module: ir.Module) -> list[SourceOp]:
             short = kind.rsplit(".", 1)[-1]
             counts[short] = counts.get(short, -1) + 1
             name = f"{short}_{counts[short]}" if counts[short] else short
-        table.append(SourceOp(number, kind, name, path, _shown(original)))
+        table.append(SourceOp(number, kind, name, path, _shown(original, file)))
         op.location = ir.Location.name(f"numtrace.{number}", context=module.context)
         return ir.WalkResult.ADVANCE
 
@@ -61,10 +69,11 @@ def _name(location: str) -> tuple[str, str]:
     return names[0], names[1] if len(names) > 1 else ""
 
 
-def _shown(location: str) -> str:
-    """``file:line`` or the names, without what surrounds them."""
+def _shown(location: str, parsed: str) -> str:
+    """``file:line:column`` or the names, without what surrounds them; ``parsed`` is the model's own file."""
     file = _FILE.search(location)
     if file:
-        return f"{file[1]}:{file[2]}:{file[3]}"
+        # What was parsed from memory is "-" to the parser.
+        return f"{parsed if file[1] == '-' and parsed else file[1]}:{file[2]}:{file[3]}"
     text = location.removeprefix("loc(").removesuffix(")")
     return "" if text == "unknown" else text

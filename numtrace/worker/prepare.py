@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from iree.compiler import ir
 
-from numtrace.errors import InputError, ModelError
+from numtrace.errors import CompileError, InputError, ModelError
 from numtrace.evaluate.program import Program
 from numtrace.instrument.compiler import compile_file, parse_error, phase
 from numtrace.instrument.constants import SCOPE, externalise
 from numtrace.instrument.dtypes import to_numpy, to_torch
+from numtrace.instrument.failure import name_ops
 from numtrace.instrument.features import require_host
 from numtrace.instrument.inputs import load_golden, load_inputs
 from numtrace.instrument.runtime import run_module
@@ -36,7 +37,7 @@ def prepare(job: dict[str, Any], channel: Channel) -> None:
     data = _read(model)
     module = _parse(data, model)
     signature = find_function(module, job["function"])
-    table = stamp_module(module)
+    table = stamp_module(module, model.name)
     inlined = folder / "inlined.irpa"
     params = list(job["params"])
     if externalise(module, inlined):
@@ -60,9 +61,12 @@ def prepare(job: dict[str, Any], channel: Channel) -> None:
             np.save(folder / "inputs" / f"expected{index}.npy", value.double().numpy())
 
     channel.stage("check the target")
-    cpu = require_host(job["flags"])
+    cpu = require_host(job["flags"], job["compile_timeout"])
     channel.stage("compile to the input stage")
-    phase(source, folder / "input.mlir", None, "input", job["flags"], job["compile_timeout"])
+    try:
+        phase(source, folder / "input.mlir", None, "input", job["flags"], job["compile_timeout"])
+    except CompileError as error:
+        raise name_ops(error, [op.as_dict() for op in table]) from None
     torch_source = any(op.kind.startswith(("torch.aten", "torch.operator", "torch.prims")) for op in table)
     channel.send(
         "prepared",

@@ -24,6 +24,7 @@ from numtrace.evaluate.dispatch import evaluate_dispatch
 from numtrace.evaluate.program import Program
 from numtrace.evaluate.types import tensor_type
 from numtrace.instrument.compiler import compile_file, phase
+from numtrace.instrument.failure import name_ops
 from numtrace.instrument.runtime import Outcome, run_module, shared_cores
 from numtrace.instrument.traces import insert_traces
 from numtrace.worker.channel import Channel
@@ -58,8 +59,12 @@ class Variant:
 
 def run_variant(job: dict[str, Any], channel: Channel) -> None:
     """Streams ``site`` events and ends with ``variant``, or with ``same-as`` when another variant is the same."""
-    with shared_cores(job["threads"]):
-        _run(Variant(job, channel))
+    variant = Variant(job, channel)
+    try:
+        with shared_cores(job["threads"]):
+            _run(variant)
+    except CompileError as error:
+        raise name_ops(error, variant.table) from None
 
 
 def _run(variant: Variant) -> None:
@@ -85,7 +90,7 @@ def _run(variant: Variant) -> None:
     seed, plain_run, spread = _plain_runs(variant, plain, providers, params)
     inputs = stored_inputs(variant.shared, seed, job["arguments"])
 
-    channel.stage("trace", sites=sites)
+    channel.stage("trace", sites=sites, timed=True)
     traced_at = time.perf_counter()
     trajectory, reference = _trajectory(variant, flow, params, inputs)
     torch.set_flush_denormal(False)
@@ -96,7 +101,7 @@ def _run(variant: Variant) -> None:
     expected = reference.finish()
     traced_s = time.perf_counter() - traced_at
 
-    channel.stage("compare outputs")
+    channel.stage("compare outputs", timed=True)
     same_dtype = _torch_error(variant, flow, params, inputs, expected)
     fields = _outcome(variant, flow, outcome, summary, expected, params, inputs)
     channel.send(
@@ -196,7 +201,7 @@ def _plain_runs(variant: Variant, plain: Path, providers: list, params) -> tuple
     job = variant.job
     runs: dict[int, tuple[float, Outcome]] = {}
     for seed in range(job["seed"], job["seed"] + job["seeds"]):
-        variant.channel.stage("run" if job["seeds"] == 1 else f"run with seed {seed}")
+        variant.channel.stage("run" if job["seeds"] == 1 else f"run with seed {seed}", timed=True)
         inputs = stored_inputs(variant.shared, seed, job["arguments"])
         outcome = run_module(plain, job["function"], inputs, providers, device=job["device"])
         worst = 0.0

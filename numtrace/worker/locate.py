@@ -1,0 +1,53 @@
+"""The job after a crash: runs the traced program again and tells, dispatch by dispatch, how far it came.
+
+Nothing is evaluated; the process is expected to die, and the parent reads from the events where.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from iree.compiler import ir
+
+from numtrace.evaluate.program import stamps_of
+from numtrace.instrument.runtime import run_module, shared_cores
+from numtrace.worker.channel import Channel
+from numtrace.worker.modules import archives
+from numtrace.worker.prepare import stored_inputs
+
+def locate(job: dict[str, Any], channel: Channel) -> None:
+    """Sends ``order`` (sites and their ops, as they stand in the IR), a ``reached`` per trace, and ``survived``."""
+    folder, shared = Path(job["folder"]), Path(job["shared"])
+    table = json.loads((shared / "ops.json").read_text(encoding="utf-8"))
+    channel.send("order", sites=_order(folder / "flow.traced.mlir", table))
+    params = archives(job["params"])
+    providers = [params.provider(scope) for scope in params.scopes]
+
+    def reached(key: str, tensors: list[torch.Tensor]) -> None:
+        channel.send("reached", id=key)
+
+    with shared_cores(job["threads"]):
+        for seed in range(job["seed"], job["seed"] + job["seeds"]):
+            channel.send("begin")
+            inputs = stored_inputs(shared, seed, job["arguments"])
+            run_module(
+                folder / "traced.vmfb", job["function"], inputs, providers, device=job["device"], callback=reached
+            )
+    channel.send("survived")
+
+
+def _order(traced: Path, table: list[dict[str, Any]]) -> list[dict[str, str]]:
+    module = ir.Module.parse(traced.read_text(encoding="utf-8"), ir.Context())
+    sites: list[dict[str, str]] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "flow.tensor.trace":
+            names = [table[stamp]["name"] for stamp in stamps_of(op.location) if stamp < len(table)]
+            sites.append({"id": op.attributes["key"].value, "op": " + ".join(dict.fromkeys(names))})
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return sites
