@@ -91,7 +91,8 @@ class Session:
         model, params = self._model()
         self.directory = RunDirectory.create(request.out or _new_directory(Path(model).stem, self._started))
         self._prepare(model, params)
-        self.progress.notice(f"{len(self.plan)} variants: {', '.join(variant.name for variant in self.plan)}")
+        count = len(self.plan)
+        self.progress.notice(f"{count} variant{'s' * (count > 1)}: {', '.join(variant.name for variant in self.plan)}")
         for number, variant in enumerate(self.plan, start=1):
             self.progress.variant(variant.name, number, len(self.plan))
             try:

@@ -1,22 +1,32 @@
-"""The error terms of one site, each evaluated separately: total = introduced + inherited + semantic."""
+"""The error terms of one site, each evaluated separately: total = introduced + inherited + semantic.
+
+One pass over the four tensors in blocks that fit the caches: a site may have 67 million elements. The terms
+hold over the elements that are defined and finite in all four; the others are counted by kind.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from numtrace.attribute.metrics import additivity, difference, max_ulp
-from numtrace.attribute.ulp import is_float_type
+from numtrace.attribute.ulp import in_ulps, is_float_type
 from numtrace.evaluate.tensors import defined
-from numtrace.evaluate.types import widen
 
-#: Elements per block while the sum of the terms is checked, to keep temporaries small.
-_BLOCK = 1 << 20
+#: Elements of one block.
+_BLOCK = 1 << 18
+#: The pairs of operands (C, d_R(x_C), d_R(x_ref), ref) whose difference each term is.
+_TERMS = {"total": (0, 3), "introduced": (0, 1), "inherited": (1, 2), "semantic": (2, 3)}
+#: Errors of the compiled program have a size in its own units; inherited and semantic ones are exact values'.
+_IN_ULPS = ("total", "introduced")
+_EPS = 2.0**-52
 
 
-def site_terms(compiled: Tensor, exact_compiled: Tensor, exact_reference: Tensor, reference: Tensor, dtype: str) -> dict[str, Any]:
+def site_terms(
+    compiled: Tensor, exact_compiled: Tensor, exact_reference: Tensor, reference: Tensor, dtype: str
+) -> dict[str, Any]:
     """``total``, ``introduced``, ``inherited``, ``semantic`` and ``additivity`` of the report's site.
 
     Args:
@@ -26,60 +36,97 @@ def site_terms(compiled: Tensor, exact_compiled: Tensor, exact_reference: Tensor
         reference: ref, the reference value in the site's layout.
         dtype: the site's element type, for ULPs.
 
-    All of one shape. Elements that the program leaves undefined are left out of every term.
+    All of one shape. ``rel_l2`` is relative to the reference's norm, ``additivity`` in units of 2^-52.
     """
-    where = _defined(exact_compiled, exact_reference, reference)
-    pairs = {
-        "total": (compiled, reference),
-        "introduced": (compiled, exact_compiled),
-        "inherited": (exact_compiled, exact_reference),
-        "semantic": (exact_reference, reference),
-    }
-    norm = _norm(reference, where)
-    record: dict[str, Any] = {name: _term(*pair, norm, dtype, where) for name, pair in pairs.items()}
-    record["additivity"] = _additivity(compiled, exact_compiled, exact_reference, reference, where)
-    return record
+    operands = (compiled, exact_compiled, exact_reference, reference)
+    same = {name: operands[a] is operands[b] for name, (a, b) in _TERMS.items()}
+    sums = {name: _Sum(dtype if name in _IN_ULPS and is_float_type(dtype) else None) for name in _TERMS}
+    cross, norms, worst = 0.0, [0.0, 0.0], 0.0
+    mask = _defined(exact_compiled, exact_reference, reference)
+    flat = [value.reshape(-1) for value in operands]
+    for start in range(0, flat[0].numel(), _BLOCK):
+        block = [value[start : start + _BLOCK].double() for value in flat]
+        keep = None if mask is None else mask[start : start + _BLOCK]
+        if not math.isfinite(float(block[0].sum() + block[1].sum() + block[2].sum() + block[3].sum())):
+            keep = _screen(block, keep, sums)
+        if keep is not None:
+            block = [torch.where(keep, value, 0.0) for value in block]
+        count = block[0].numel() if keep is None else int(keep.sum())
+        terms = {name: block[a] - block[b] for name, (a, b) in _TERMS.items() if not same[name]}
+        for name, total in sums.items():
+            total.count += count
+            if name in terms:
+                total.add(terms[name], start, block[3])
+        worst = max(worst, _residual(terms))
+        cross += float(torch.dot(block[0], block[3]))
+        norms = [norm + float(torch.dot(value, value)) for norm, value in zip(norms, (block[0], block[3]), strict=True)]
+    record = {name: total.term(tuple(compiled.shape), math.sqrt(norms[1])) for name, total in sums.items()}
+    product = math.sqrt(norms[0]) * math.sqrt(norms[1])
+    record["total"]["cosine"] = max(-1.0, min(1.0, cross / product)) if product else None
+    return record | {"additivity": worst}
 
 
 def _defined(*values: Tensor) -> Tensor | None:
-    mask: Tensor | None = None
-    for value in values:
-        part = defined(value)
-        if part is not None:
-            mask = part if mask is None else mask & part
-    return mask
+    """A flat mask of the elements that the program defines in all ``values``; None when all are."""
+    masks = [part.reshape(-1) for value in values if (part := defined(value)) is not None]
+    return torch.stack(masks).all(dim=0) if masks else None
 
 
-def _norm(value: Tensor, where: Tensor | None) -> float:
-    value = widen(value) if value.is_floating_point() else value.double()
-    if where is not None:
-        value = torch.where(where, value, 0.0)
-    return float(torch.linalg.vector_norm(value.nan_to_num(0.0, 0.0, 0.0))) if value.numel() else 0.0
+def _screen(block: list[Tensor], keep: Tensor | None, sums: dict[str, _Sum]) -> Tensor:
+    """The elements finite in all operands; counts the others in every term, NaN before infinity."""
+    finite = torch.stack([torch.isfinite(value) for value in block]).all(dim=0)
+    looked = finite if keep is None else keep
+    for name, (a, b) in _TERMS.items():
+        nan = torch.isnan(block[a]) | torch.isnan(block[b])
+        infinite = (torch.isinf(block[a]) | torch.isinf(block[b])) & ~nan
+        if keep is not None:
+            nan, infinite = nan & keep, infinite & keep
+        sums[name].nan += int(nan.sum())
+        sums[name].inf += int(infinite.sum())
+    return finite & looked
 
 
-def _term(a: Tensor, b: Tensor, norm: float, dtype: str, where: Tensor | None) -> dict[str, Any]:
-    if a is b:
-        return {"max_abs": 0.0, "mean_abs": 0.0, "rel_l2": 0.0, "max_ulp": 0.0 if is_float_type(dtype) else None}
-    gap = difference(a, b, where)
-    kinds = gap.kinds
-    return {
-        "max_abs": gap.max_abs,
-        "at": None if gap.at is None else list(gap.at),
-        "mean_abs": gap.mean_abs,
-        "rel_l2": None if gap.l2 is None else (gap.l2 / norm if norm else (0.0 if gap.l2 == 0 else None)),
-        "cosine": gap.cosine,
-        "max_ulp": max_ulp(a, b, dtype, where) if is_float_type(dtype) else None,
-        "nan": kinds.nan_both + kinds.nan_actual + kinds.nan_expected,
-        "inf": kinds.total - kinds.nan_both - kinds.nan_actual - kinds.nan_expected,
-    }
+def _residual(terms: dict[str, Tensor]) -> float:
+    """The greatest |total - the sum of the others| over the largest term there, in units of 2^-52."""
+    if "total" not in terms:
+        return 0.0
+    parts = [term for name, term in terms.items() if name != "total"]
+    rest = terms["total"].clone()
+    largest = terms["total"].abs()
+    for part in parts:
+        rest -= part
+        torch.maximum(largest, part.abs(), out=largest)
+    return float((rest.abs_() / largest).nan_to_num_(nan=0.0, posinf=0.0).max()) / _EPS if rest.numel() else 0.0
 
 
-def _additivity(c: Tensor, exact_c: Tensor, exact_ref: Tensor, ref: Tensor, where: Tensor | None) -> float:
-    flat = [value.reshape(-1) for value in (c, exact_c, exact_ref, ref)]
-    mask = None if where is None else where.reshape(-1)
-    worst = 0.0
-    for start in range(0, flat[0].numel(), _BLOCK):
-        c, exact_c, exact_ref, ref = (value[start : start + _BLOCK].double() for value in flat)
-        part = None if mask is None else mask[start : start + _BLOCK]
-        worst = max(worst, additivity(c - ref, c - exact_c, exact_c - exact_ref, exact_ref - ref, where=part))
-    return worst
+class _Sum:
+    """Statistics of one term over the blocks seen so far."""
+
+    def __init__(self, dtype: str | None):
+        self._dtype = dtype
+        self._max, self._at, self._sum, self._square, self._ulp = 0.0, -1, 0.0, 0.0, 0.0
+        self.count = self.nan = self.inf = 0
+
+    def add(self, term: Tensor, start: int, reference: Tensor) -> None:
+        size = term.abs()
+        largest = float(size.max()) if size.numel() else 0.0
+        if largest > self._max:
+            self._max, self._at = largest, start + int(size.argmax())
+        if largest:
+            self._sum += float(size.sum())
+            self._square += float(torch.dot(term, term))
+            if self._dtype is not None:
+                self._ulp = max(self._ulp, float(in_ulps(size, reference, self._dtype).max()))
+
+    def term(self, shape: tuple[int, ...], norm: float) -> dict[str, Any]:
+        l2 = math.sqrt(self._square)
+        return {
+            "max_abs": self._max if self.count or not (self.nan or self.inf) else None,
+            "at": None if self._at < 0 else [int(i) for i in torch.unravel_index(torch.tensor(self._at), shape)],
+            "mean_abs": self._sum / self.count if self.count else 0.0,
+            "rel_l2": l2 / norm if norm else (0.0 if l2 == 0 else None),
+            "cosine": None,
+            "max_ulp": None if self._dtype is None else self._ulp,
+            "nan": self.nan,
+            "inf": self.inf,
+        }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import torch
 from iree.compiler import ir
@@ -40,6 +42,22 @@ def _dense(attribute: ir.DenseElementsAttr) -> torch.Tensor:
     if attribute.is_splat:
         return torch.full(shape, _wrap(attribute.get_splat_value().value, dtype), dtype=dtype)
     if dtype.is_floating_point and NATIVE[element] not in (torch.float32, torch.float64, torch.float16):
-        values = [float(value) for value in ir.DenseFPElementsAttr(attribute)]
-        return torch.tensor(values, dtype=dtype).reshape(shape)
+        return _printed(attribute, NATIVE[element]).to(dtype).reshape(shape)
     return torch.from_numpy(np.array(attribute).reshape(shape).copy())
+
+
+def _printed(attribute: ir.DenseElementsAttr, dtype: torch.dtype) -> torch.Tensor:
+    """The elements as MLIR prints them: the bindings hand out no bf16 or f8."""
+    text = str(attribute)
+    raw = re.search(r'"0x([0-9A-Fa-f]*)"', text)  # how a long attribute is printed: its bytes
+    if raw is not None:
+        return torch.frombuffer(bytearray.fromhex(raw[1]), dtype=dtype)
+    bits = torch.int16 if dtype.itemsize == 2 else torch.int8
+    numbers = re.findall(r"0x[0-9A-Fa-f]+|[-+.0-9eE]+", text[text.index("<") + 1 : text.rindex("> :")])
+    values = [
+        torch.tensor(_wrap(int(number, 16), bits), dtype=bits).view(dtype)
+        if number.startswith("0x")
+        else torch.tensor(float(number), dtype=torch.float64).to(dtype)
+        for number in numbers
+    ]
+    return torch.stack([value.double() for value in values])

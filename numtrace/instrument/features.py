@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from numtrace.errors import TargetError
+from numtrace.errors import CompileError, TargetError, UsageError
 from numtrace.instrument.compiler import compile_file
 
 _PROBE = "util.func public @probe(%arg0: tensor<4xf32>) -> tensor<4xf32> { util.return %arg0 : tensor<4xf32> }\n"
@@ -21,12 +21,19 @@ def target_cpu(flags: Sequence[str], timeout: float | None = None) -> tuple[str,
     """The CPU and the features that a compilation with ``flags`` targets; ("", none) for targets without.
 
     Raises:
-        UsageError, CompileError: the compiler refuses the flags.
+        UsageError: the compiler refuses the flags.
+        CompileError: it crashed, or took longer than ``timeout`` seconds.
     """
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "probe.mlir"), Path(folder, "probe.flow.mlir")
         source.write_text(_PROBE)
-        compile_file(source, target, [*flags, "--compile-to=flow"], timeout=timeout)
+        try:
+            compile_file(source, target, [*flags, "--compile-to=flow"], timeout=timeout)
+        except CompileError as error:
+            if error.kind != "compiler-error":
+                raise
+            # The probe is as simple as a program can be: it is the flags.
+            raise UsageError(f"iree-compile cannot compile with these flags: {error}") from None
         text = target.read_text()
     cpu, features = _CPU.search(text), _FEATURES.search(text)
     plus = [f[1:] for f in features[1].split(",") if f.startswith("+")] if features else []
@@ -45,7 +52,7 @@ def require_host(flags: Sequence[str], timeout: float | None = None) -> str:
     missing = sorted(wanted - present)
     if missing:
         raise TargetError(
-            f"the target CPU {cpu} needs what this host lacks: {', '.join(missing)}; "
+            f"the target {cpu or 'of these flags'} needs what this host lacks: {', '.join(missing)}; "
             "compile for this host with --iree-llvmcpu-target-cpu=host, or run numtrace on such a machine"
         )
     return cpu

@@ -92,7 +92,10 @@ class ParameterArchives:
         try:
             self._require_fit(self._entry(*faults[0]), *faults[0], required[faults[0]])
         except InputError as error:
-            raise InputError(f"{error}{more}") from error
+            asked = _name(*faults[0])
+            # Of what is not there at all, the type says what kind of file to look for.
+            needs = "" if self._has(*faults[0]) else f"; the program takes {asked}, {required[faults[0]]}, from there"
+            raise InputError(f"{error}{needs}{more}") from error
 
     def index(self, scope: str) -> ParameterIndex:
         """IREE's index of ``scope``."""
@@ -118,9 +121,11 @@ class ParameterArchives:
             raise InputError(f"parameter {_name(scope, key)} is not in {files}; {hint}")
         return archive.entries[key]
 
+    def _has(self, scope: str, key: str) -> bool:
+        return scope in self._scopes and key in self._scopes[scope].entries
+
     def _fits(self, scope: str, key: str, expected: TensorType) -> bool:
-        known = scope in self._scopes and key in self._scopes[scope].entries
-        return known and self._scopes[scope].entries[key].fits(expected)
+        return self._has(scope, key) and self._scopes[scope].entries[key].fits(expected)
 
     def _require_fit(self, entry: _Entry, scope: str, key: str, expected: TensorType) -> None:
         if not entry.fits(expected):

@@ -38,9 +38,10 @@ def find_function(module: ir.Module, wanted: str | None) -> Signature:
                 functions[op.attributes["sym_name"].value] = op
     name = wanted or ("main" if "main" in functions else next(iter(functions), "") if len(functions) == 1 else "")
     if name not in functions:
-        have = ", ".join(functions) or "none with a body"
+        if not functions:
+            raise ModelError("the model has no public function with a body: there is nothing to run")
         asked = f"the model has no function {wanted!r}" if wanted else "the model has several functions; choose one with --function"
-        raise ModelError(f"{asked}; its functions: {have}")
+        raise ModelError(f"{asked}; its functions: {', '.join(functions)}")
     type_ = functions[name].attributes["function_type"].value
     return Signature(
         name,

@@ -19,7 +19,7 @@ from numtrace.instrument.dtypes import to_numpy, to_torch
 from numtrace.instrument.failure import name_ops
 from numtrace.instrument.features import require_host
 from numtrace.instrument.inputs import load_golden, load_inputs
-from numtrace.instrument.runtime import run_module
+from numtrace.instrument.runtime import require_device, run_module
 from numtrace.instrument.signature import Signature, find_function
 from numtrace.instrument.stamp import stamp_module
 from numtrace.worker.channel import Channel
@@ -61,6 +61,7 @@ def prepare(job: dict[str, Any], channel: Channel) -> None:
             np.save(folder / "inputs" / f"expected{index}.npy", value.double().numpy())
 
     channel.stage("check the target")
+    require_device(job["device"])
     cpu = require_host(job["flags"], job["compile_timeout"])
     channel.stage("compile to the input stage")
     try:

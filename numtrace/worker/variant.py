@@ -305,7 +305,7 @@ def _outcome(variant: Variant, flow: Program, outcome: Outcome, summary: Summary
         "nonfinite_origin": None if summary.origin is None else {"site": summary.origin[0], "op": summary.origin[1]},
         "amended": summary.amended,
         "tainted": summary.tainted_outputs,
-        "golden_max_abs": _gap([g for g in golden if g is not None], [e for e, g in zip(expected, golden, strict=True) if g is not None]),
+        "golden_max_abs": _golden_gap(golden, expected),
     }
 
 
@@ -314,9 +314,14 @@ def _golden(variant: Variant, count: int) -> list[Tensor | None]:
     return [torch.from_numpy(np.load(f, allow_pickle=False)) if f.exists() else None for f in files]
 
 
+def _golden_gap(golden: list[Tensor | None], expected: list[Tensor]) -> float | None:
+    given = [(gold, want) for gold, want in zip(golden, expected, strict=True) if gold is not None]
+    return _gap([gold for gold, _ in given], [want for _, want in given]) if given else None
+
+
 def _gap(a: list[Tensor], b: list[Tensor]) -> float | None:
     gaps = [output_record(x, y.reshape(x.shape), dtype="f64")["max_abs"] for x, y in zip(a, b, strict=True)]
-    return None if not gaps or None in gaps else max(gaps)
+    return None if None in gaps else max(gaps, default=0.0)
 
 
 def _as_stored(variant: Variant, flow: Program, summary: Summary, params, inputs: list[Tensor]) -> list[Tensor] | None:
