@@ -35,7 +35,8 @@ class Worker:
 
     def __init__(self, job: dict[str, Any], log: Path, python: str | None = None):
         # Passive waiting: IREE's and torch's threads take turns on the same cores, and a spinning one costs
-        # the other its time slice.
+        # the other its time slice. Huge pages: tensors of a gigabyte come and go, and faulting them in page by
+        # page took a quarter of the time of a large model.
         environment = os.environ | {"OMP_WAIT_POLICY": "passive"}
         self._log = log
         self._stage, self._timed = "start", False

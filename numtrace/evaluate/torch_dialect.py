@@ -89,8 +89,33 @@ def _call(op: Op, name: str, machine, operands: tuple[Any, ...]) -> Any:
         else:
             positional.append(value)
     with torch.no_grad():
-        result = overload(*positional, **named)
+        result = _STRIPED.get(overload, overload)(*positional, **named)
     return tuple(result) if isinstance(result, (tuple, list)) and len(op.results) > 1 else result
+
+
+#: Bytes that torch may lay out for one float64 convolution: its im2col of a 512x512 layer takes 5.6 GB.
+IM2COL = 1 << 28
+
+
+def _convolution_in_stripes(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups) -> Tensor:
+    """torch's convolution on stripes of output rows: the same sums, a bounded buffer."""
+    convolution = torch.ops.aten.convolution.default
+    if transposed or x.dim() != 4 or weight.shape[2:].numel() == 1:
+        return convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    reach = (weight.shape[2] - 1) * dilation[0] + 1
+    x = torch.nn.functional.pad(x, (0, 0, padding[0], padding[0]))
+    rows = (x.shape[2] - reach) // stride[0] + 1
+    row_bytes = x.shape[3] * x.shape[1] * weight.shape[2:].numel() * x.element_size()
+    step = max(1, IM2COL // row_bytes)
+    parts = []
+    for start in range(0, rows, step):
+        last = min(start + step, rows) - 1
+        part = x[:, :, start * stride[0] : last * stride[0] + reach].contiguous()
+        parts.append(convolution(part, weight, bias, stride, [0, padding[1]], dilation, False, output_padding, groups))
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
+
+
+_STRIPED = {torch.ops.aten.convolution.default: _convolution_in_stripes}
 
 
 def _round(value: Any, dtype: torch.dtype) -> Any:
