@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from numtrace import __version__
-from numtrace.errors import ExitCode, NumtraceError, UsageError
+from numtrace.errors import ExitCode, NumtraceError, OutputError, UsageError
 
 app = typer.Typer(
     name="numtrace",
@@ -75,19 +77,42 @@ def _run(request: Any, json_: bool, top: int) -> int:
         for notice in request.notices:
             progress.notice(notice)
         report = session.run()
-    if json_:
-        from numtrace.report.document import write_document
+    with _standard_output():
+        if json_:
+            from numtrace.report.document import write_document
 
-        write_document(report, sys.stdout.buffer)
-    else:
-        from numtrace.report.terminal import make_console, print_report
+            write_document(report, sys.stdout.buffer)
+        else:
+            from numtrace.report.terminal import make_console, print_report
 
-        print_report(report, make_console(sys.stdout), top=top)
+            print_report(report, make_console(sys.stdout), top=top)
     assert session.directory is not None
     print(f"run directory: {session.directory.path}", file=sys.stderr)
     if session.stopped:
         print(f"numtrace: {session.stopped}", file=sys.stderr)
     return int(session.exit_code())
+
+
+@contextmanager
+def _standard_output() -> Iterator[None]:
+    """For printing the result. A reader who leaves early (``| head``) changes nothing, the exit code included.
+
+    Raises:
+        OutputError: what standard output goes to is full.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # rich makes the one the other
+        _discard_standard_output()
+    except OSError as error:
+        _discard_standard_output()
+        raise OutputError(f"cannot write to standard output: {error.strerror}; the report is in the run directory too") from None
+
+
+def _discard_standard_output() -> None:
+    """Python flushes once more at exit; let that go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _command_text(command: str) -> str:
@@ -114,16 +139,16 @@ def show(
     from numtrace.report.terminal import make_console, print_report, print_site
 
     report = load(run_directory)
-    if json_:
-        from numtrace.report.document import write_document
+    with _standard_output():
+        console = make_console(sys.stdout)
+        if json_:
+            from numtrace.report.document import write_document
 
-        write_document(report, sys.stdout.buffer)
-        return
-    console = make_console(sys.stdout)
-    if site:
-        print_site(report, console, variant or report.variants[-1].name, site)
-    else:
-        print_report(report, console, top=top, variant=variant or None)
+            write_document(report, sys.stdout.buffer)
+        elif site:
+            print_site(report, console, variant or report.variants[-1].name, site)
+        else:
+            print_report(report, console, top=top, variant=variant or None)
 
 
 @app.command("passes")
@@ -134,7 +159,8 @@ def list_passes(
     from numtrace.report.passes import print_passes
     from numtrace.report.terminal import make_console
 
-    print_passes(make_console(sys.stdout), python or None)
+    with _standard_output():
+        print_passes(make_console(sys.stdout), python or None)
 
 
 @app.command()
@@ -169,6 +195,8 @@ def main() -> None:
     debug = "--debug" in arguments
     try:
         code = app(arguments, standalone_mode=False) or 0
+        if code == ExitCode.INTERRUPTED:  # typer makes it of a KeyboardInterrupt
+            print("numtrace: interrupted", file=sys.stderr)
     except typer.TyperException as error:
         error.show()
         code = ExitCode.USAGE
@@ -180,9 +208,6 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         print("numtrace: interrupted", file=sys.stderr)
         code = ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has gone: nothing more to say to it
-        code = ExitCode.OK
     except Exception as error:
         if debug:
             raise

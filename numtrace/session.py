@@ -160,7 +160,7 @@ class Session:
 
     def _model(self) -> tuple[str, list[tuple[str, str]]]:
         request = self.request
-        params = [(scope, str(path)) for scope, path in request.params]
+        params = [(scope, str(path.expanduser().absolute())) for scope, path in request.params]
         if request.model not in models.NAMES:
             if request.attention != "decomposed":
                 raise UsageError("--attention chooses a form of a built-in model; a model from a file is as it is")
@@ -224,8 +224,9 @@ class Session:
             "threads": request.threads,
             "compile_timeout": request.compile_timeout,
             "known": state.known,
-            "baseline_folder": None if baseline is None else baseline["folder"],
-            "baseline_vmfb": None if baseline is None else str(Path(baseline["folder"], "plain.vmfb")),
+            "is_baseline": not variant.passes,
+            "baseline_folder": self._baseline_file("flow.mlir", folder=True),
+            "baseline_vmfb": self._baseline_file("plain.vmfb"),
             "baseline_constant": None if baseline is None else baseline["split"]["semantic"]["constant"],
             "tolerance": None if request.tolerance is None else msgspec.to_builtins(request.tolerance),
         }
@@ -302,7 +303,7 @@ class Session:
             if site["id"] in amended:
                 site |= {"match": "unmatched", "reason": amended[site["id"]]}
         event["differing"] = [site for site in sites if site["match"] == "differs"]
-        verdict = judge(event, sites, baseline=self._state.baseline, tolerant=self.request.tolerance is not None)
+        verdict = judge(event, sites, is_baseline=not variant.passes, baseline=self._state.baseline, tolerant=self.request.tolerance is not None)
         event["folder"] = str(folder.path.absolute())
         self._state.known.setdefault(event["digest"], variant.name)
         if not variant.passes:
@@ -390,6 +391,15 @@ class Session:
             **fields,
         )
 
+    def _baseline_file(self, name: str, *, folder: bool = False) -> str | None:
+        """A file that the baseline left (or its folder); None before it ran, or if it did not get that far."""
+        assert self.directory is not None
+        baseline = next((done for done in self._state.done if not done.passes), None)
+        if baseline is None or baseline.directory is None:
+            return None
+        path = self.directory.path / baseline.directory / name
+        return str(path.parent if folder else path) if path.exists() else None
+
     def _input_source(self, index: int) -> str:
         inputs = self.request.inputs
         return inputs[index] if index < len(inputs) else f"seed {self.request.seed}"
@@ -473,15 +483,27 @@ def _write_commands(folder: VariantFolder, directory: RunDirectory, job: dict[st
     """The commands to compile and run this variant by hand, from the run directory."""
     import shlex
 
+    top, inputs = directory.path.absolute(), f"model/inputs/{job['seed']}"
     flags = [*job["flags"]]
     if job["pipeline"]:
         flags.append(f"--iree-preprocessing-pass-pipeline={job['pipeline']}")
     compile_line = ["iree-compile", "model/source.mlir", *flags, "-o", f"{folder.relative}/by-hand.vmfb"]
     run_line = [
         "iree-run-module", f"--device={job['device']}", f"--module={folder.relative}/by-hand.vmfb", f"--function={job['function']}",
-        *(f"--parameters={scope}={path}" for scope, path in job["params"]),
-        *(f"--input=@model/inputs/{job['seed']}/{index}.npy" for index in range(len(job["arguments"]))),
+        *(f"--parameters={scope}={_relative(Path(path), top)}" for scope, path in job["params"]),
+        *(f"--input={_by_hand(f'{inputs}/{index}', type_, top)}" for index, type_ in enumerate(job["arguments"])),
     ]  # fmt: skip
     text = f"# {variant.name}, from the run directory\n{shlex.join(compile_line)}\n{shlex.join(run_line)}\n"
     folder.write_text("commands.txt", text)
 
+
+def _by_hand(stem: str, type_: dict[str, Any], top: Path) -> str:
+    """A stored input as iree-run-module takes it: an npy, or raw bytes for a type that npy does not know."""
+    if not (top / f"{stem}.bin").exists():
+        return f"@{stem}.npy"
+    return "x".join([*map(str, type_["shape"]), type_["dtype"]]) + f"=@{stem}.bin"
+
+
+def _relative(path: Path, top: Path) -> Path:
+    """``path`` from ``top`` when it lies inside, else as it is."""
+    return path.relative_to(top) if path.is_relative_to(top) else path

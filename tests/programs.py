@@ -99,7 +99,7 @@ class Bench:
         base = self.baseline
         job = self._job | {
             "folder": str(folder), "pipeline": probe.join([registry.get(name) for name in passes]),
-            "flags": [*FLAGS, *flags], "baseline_folder": None if base is None else base.record["folder"],
+            "flags": [*FLAGS, *flags], "is_baseline": not passes and not flags, "baseline_folder": None if base is None else base.record["folder"],
             "baseline_constant": None if base is None else base.record["split"]["semantic"]["constant"],
         } | {key: self.prepared[key] for key in ("function", "arguments", "results", "reference", "params")}  # fmt: skip
         recorder = Recorder()

@@ -16,19 +16,25 @@ class Judgement:
     reason: str
 
 
-def judge(record: dict[str, Any], sites: Sequence[dict[str, Any]], *, baseline: dict[str, Any] | None, tolerant: bool) -> Judgement:
+def judge(
+    record: dict[str, Any],
+    sites: Sequence[dict[str, Any]],
+    *,
+    is_baseline: bool,
+    baseline: dict[str, Any] | None,
+    tolerant: bool,
+) -> Judgement:
     """The first verdict of design section 6 that applies to a variant that ran.
 
     Args:
         record: the worker's ``variant`` event.
         sites: its site records, amended.
-        baseline: the baseline's event, None when this is the baseline.
+        is_baseline: whether this is the variant without passes.
+        baseline: the baseline's event; None when this is the baseline, or when it has no result.
         tolerant: whether a tolerance was given.
     """
     split, scale = record["split"]["semantic"], record["split"]["scale"]
     differing = [site for site in sites if site["match"] == "differs" and not site["tainted"]]
-    changed = set(record["changed"])
-    own = split["max_abs"] if baseline is None else split["pass"]
     uncovered = [site for site in sites if site["match"] == "uncovered"]
     if record["tainted"]:
         ops = ", ".join(sorted({site["reason"] for site in uncovered})) or "an op"
@@ -36,8 +42,15 @@ def judge(record: dict[str, Any], sites: Sequence[dict[str, Any]], *, baseline: 
             "inconclusive",
             f"{len(uncovered)} sites could not be evaluated ({ops}); what comes after them proves nothing",
         )
-    if own is None or own > SEMANTIC_FLOOR * scale:
-        return Judgement("lowering-bug" if baseline is None else "pass-bug", _semantic(own, differing, changed, record["no_longer_read"], baseline is None))
+    floor = SEMANTIC_FLOOR * scale
+    own = split["max_abs"] if is_baseline or split["pass"] is None else split["pass"]
+    if own is None or own > floor:
+        reason = _semantic(own, differing, record, is_baseline)
+        if not is_baseline and split["pass"] is None:
+            return Judgement("inconclusive", f"{reason}; or the lowering did: the baseline does not compile")
+        return Judgement("lowering-bug" if is_baseline else "pass-bug", reason)
+    if not is_baseline and (split["lowering"] is None or split["lowering"] > floor) and baseline is None:
+        return Judgement("lowering-bug", _semantic(split["lowering"], differing, record, True))
     if not record["traced_equal"]:
         return Judgement("inconclusive", "the traced program's output is not bit-equal to the plain one's")
     if uncovered:
@@ -60,12 +73,12 @@ def judge(record: dict[str, Any], sites: Sequence[dict[str, Any]], *, baseline: 
     return Judgement("ok", _rounding(record, output))
 
 
-def _semantic(own: float | None, differing: Sequence[dict[str, Any]], changed: set[int], unread: Sequence[str], baseline: bool) -> str:
+def _semantic(own: float | None, differing: Sequence[dict[str, Any]], record: dict[str, Any], lowering: bool) -> str:
     size = "a NaN or Inf" if own is None else f"{own:.3g}"
-    what = "the lowering" if baseline else "the pass"
-    ops = [name for site in differing for name in suspects(site, changed)]
+    what = "the lowering" if lowering else "the pass"
+    ops = [name for site in differing for name in suspects(site, set(record["changed"]))]
     where = f", brought in at {_listed(ops)}" if ops else ""
-    lost = f"; the program no longer reads {_listed(unread)}" if unread else ""
+    lost = f"; the program no longer reads {_listed(record['no_longer_read'])}" if record["no_longer_read"] else ""
     return f"{what} changed the mathematics: {size} at the output even in exact arithmetic{where}{lost}"
 
 

@@ -53,6 +53,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     """Why the site is uncovered (or unmatched), in words."""
     nonfinite_first: bool = False
     """The first site of the variant that holds a NaN or Inf that the reference does not."""
+    constant: bool = False
+    """The semantic term is that of a scalar which the lowering rounded (see the variant's ``constants``)."""
     near_ties: int = 0
     """Data-dependent decisions within rounding of their threshold, taken as compiled."""
     total: Term | None = None

@@ -1,4 +1,4 @@
-"""An affine map is a strided view: operands of structured ops as tensors over the loops that they depend on."""
+"""An affine map is a strided view: operands of structured ops as tensors over the loops they depend on."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def loop_sizes(maps: list[tuple[Linear, ...]], shapes: list[tuple[int, ...]], lo
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A box of the loop nest: ``sizes`` points per loop from ``start`` on; loops in ``fixed`` have one point."""
+    """A box of the loop nest: ``sizes`` points per loop from ``start`` on; those in ``fixed`` have one."""
 
     sizes: list[int]
     start: dict[int, int]
@@ -102,7 +102,7 @@ class Domain:
             yield Domain(sizes, {**self.start, loop: start}, self.fixed)
 
     def cut(self, loops: list[int], budget: int) -> Iterator[Domain]:
-        """Stripes along ``loops`` (outermost first), of at most ``budget`` points each where that is possible.
+        """Stripes along ``loops`` (outermost first), of at most ``budget`` points each where possible.
 
         An outer loop is cut rather than an inner one: its stripes are contiguous.
         """
@@ -138,8 +138,9 @@ def loop_view(value: Tensor, forms: tuple[Linear, ...], domain: Domain) -> tuple
                 reach = factor * (domain.sizes[loop] - 1)
                 low, high = low + min(reach, 0), high + max(reach, 0)
         offset += form.offset * stride
-        if not (0 <= low and high < extent):
-            raise UncoveredOp("structured op", f"its map reads [{low}, {high}] of a dimension of size {extent}")
+        if low < 0 or high >= extent:
+            why = f"its map reads [{low}, {high}] of a dimension of size {extent}"
+            raise UncoveredOp("structured op", why)
     if min(strides.values(), default=0) < 0:
         raise UncoveredOp("structured op", "its map walks a dimension backwards")
     loops = sorted(strides)

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.constants import constant_value
+from numtrace.evaluate.extremes import maximum, minimum
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import evaluates
 from numtrace.evaluate.types import NATIVE, tensor_type
@@ -52,12 +53,12 @@ def remf(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
 
 @evaluates("arith.maximumf")
 def maximumf(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
-    return torch.maximum(a, b)
+    return maximum(a, b)
 
 
 @evaluates("arith.minimumf")
 def minimumf(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
-    return torch.minimum(a, b)
+    return minimum(a, b)
 
 
 @evaluates("arith.maxnumf")

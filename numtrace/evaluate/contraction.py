@@ -18,7 +18,7 @@ from numtrace.evaluate.affine import Domain, Linear, loop_view, loops_of
 Operand = tuple[Tensor, tuple[Linear, ...]]
 
 #: Elements of one stripe of the output, chosen so that its packed operands stay in the caches.
-STRIPE = 1 << 21
+STRIPE = 1 << 20
 
 
 def contract(a: Operand, b: Operand, out: Operand, domain: Domain) -> Tensor:
@@ -57,8 +57,8 @@ class _Roles:
 
     def across(self, a: Operand, b: Operand) -> bool:
         """Whether A as the left factor would be packed across its fastest dimension, and B would not."""
-        fastest = a[1][-1:] if a[0].dim() and a[0].stride(-1) == 1 else ()
-        return bool(loops_of(fastest).intersection(self.rows)) and not loops_of(b[1][-1:]).intersection(self.columns)
+        fastest = loops_of(a[1][-1:]) if a[0].dim() and a[0].stride(-1) == 1 else set()
+        return bool(fastest.intersection(self.rows)) and not loops_of(b[1][-1:]).intersection(self.columns)
 
 
 class _Factor:
@@ -91,7 +91,9 @@ class _Factor:
         return packed
 
 
-def _stripes(factors: list[Operand], domain: Domain, roles: _Roles, windows: list[int]) -> tuple[int | None, list]:
+def _stripes(
+    factors: list[Operand], domain: Domain, roles: _Roles, windows: list[int]
+) -> tuple[int | None, list[Domain]]:
     """An output loop to cut, and the cuts, such that the output and the packed right factor stay small."""
     if not roles.out:
         return None, [domain]
@@ -99,7 +101,9 @@ def _stripes(factors: list[Operand], domain: Domain, roles: _Roles, windows: lis
     volume = prod(size[loop] for loop in range(len(size)) if loop not in windows)
     share = max(prod(size[loop] for loop in roles.out), volume // prod(size[loop] for loop in roles.rows))
     # Of a convolution cut the image, not the filters, or the image would be packed again for every cut.
-    mixed = {loop for _, forms in factors for form in forms if not form.is_loop for loop, _ in form.coefficients}
+    mixed = {
+        loop for _, forms in factors for form in forms if not form.is_loop for loop, _ in form.coefficients
+    }
     loop = max(mixed.intersection(roles.out) or roles.out, key=lambda loop: size[loop])
     return loop, list(domain.stripes(loop, max(1, min(size[loop], STRIPE * size[loop] // share))))
 

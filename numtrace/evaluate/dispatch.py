@@ -60,8 +60,8 @@ def evaluate_dispatch(machine: Machine, op: Op, operands: list[Any]) -> list[Ten
         UncoveredOp: some op in the body has no evaluation.
     """
     body = machine.program.executables[entry_point(op)].regions[0]
-    workload, arguments, _, _ = split(op, operands)
-    tied = [index - len(workload) if index >= 0 else -1 for index in tied_operands(op)]
+    _, arguments, _, _ = split(op, operands)
+    tied = tied_operands(op)
     values: list[Any] = []
     for i, value in enumerate(arguments):
         value = widen(value) if isinstance(value, Tensor) else value

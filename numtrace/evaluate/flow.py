@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import torch
 from iree.compiler import ir
 from torch import Tensor
@@ -102,13 +100,11 @@ def global_store(op: Op, machine, value: Tensor) -> None:
     machine.globals[ir.FlatSymbolRefAttr(op.attributes["global"]).value] = value
 
 
-_PARAMETER = re.compile(r'#flow\.parameter\.named<("(?:[^"\\]|\\.)*")(?:::("(?:[^"\\]|\\.)*"))?>')
-
-
 def parameter_key(attribute: ir.Attribute) -> tuple[str, str] | None:
     """Scope and key of ``#flow.parameter.named<"scope"::"key"> : type``; None for other attributes."""
-    match = _PARAMETER.match(str(attribute))
-    if match is None:
+    prefix, text = '#flow.parameter.named<"', str(attribute)
+    if not text.startswith(prefix):
         return None
-    parts = [ir.StringAttr(ir.Attribute.parse(part, attribute.context)).value for part in match.groups() if part]
-    return ("", parts[0]) if len(parts) == 1 else (parts[0], parts[1])
+    # IREE prints both as they are, without escapes.
+    scope, separator, key = text[len(prefix) : text.rindex('"> : ')].partition('"::"')
+    return (scope, key) if separator else ("", scope)

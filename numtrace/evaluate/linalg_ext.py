@@ -57,7 +57,8 @@ _TILE, _KERNEL, _POINTS = 6, 3, 8
 
 def _check_sizes(op: Op) -> None:
     if (op.int("output_tile_size"), op.int("kernel_size")) != (_TILE, _KERNEL):
-        raise UncoveredOp(op.name, f"F({op.int('output_tile_size')}, {op.int('kernel_size')}), only F(6, 3) is known")
+        given = f"F({op.int('output_tile_size')}, {op.int('kernel_size')})"
+        raise UncoveredOp(op.name, f"{given}, only F(6, 3) is known")
 
 
 def _image_last(op: Op, name: str) -> bool:
@@ -110,9 +111,10 @@ def winograd_output(op: Op, machine, value: Tensor, out: Tensor) -> Tensor:
     if (ceil(rows / _TILE), ceil(columns / _TILE)) != (h, w):
         raise UncoveredOp(op.name, f"{h}x{w} tiles for an image of {rows}x{columns}")
     tiles = _both_sides(_OUTPUT, value)  # (6, 6, N, TH, TW, C)
-    order = (2, 5, 3, 0, 4, 1) if last else (2, 3, 0, 4, 1, 5)
-    image = tiles.permute(order).reshape((n, c, h * _TILE, w * _TILE) if last else (n, h * _TILE, w * _TILE, c))
-    return image[:, :, :rows, :columns] if last else image[:, :rows, :columns]
+    if last:
+        image = tiles.permute(2, 5, 3, 0, 4, 1).reshape(n, c, h * _TILE, w * _TILE)
+        return image[:, :, :rows, :columns]
+    return tiles.permute(2, 3, 0, 4, 1, 5).reshape(n, h * _TILE, w * _TILE, c)[:, :rows, :columns]
 
 
 @evaluates("iree_linalg_ext.attention")

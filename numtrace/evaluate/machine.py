@@ -16,7 +16,7 @@ from numtrace.evaluate.types import widen
 _COMPUTING = ("arith.", "math.", "linalg.", "iree_linalg_ext.")
 
 TERMINATORS = frozenset(
-    ("linalg.yield", "tensor.yield", "iree_linalg_ext.yield", "scf.yield", "util.return", "func.return", "flow.return")
+    ("linalg.yield", "tensor.yield", "iree_linalg_ext.yield", "util.return", "func.return", "flow.return")
 )
 
 
@@ -24,8 +24,8 @@ class Machine:
     """Evaluates ops in order and forgets every value after its last use.
 
     ``env`` maps slots to values: torch tensors, or what a dialect's own functions make (a buffer of a
-    dispatch). ``globals`` holds the module's globals by symbol, ``domain`` the loops of the structured op whose
-    region is being evaluated.
+    dispatch). No op writes to its operands, so values may share memory. ``globals`` holds the module's
+    globals by symbol, ``domain`` the loops of the structured op whose region is being evaluated.
     """
 
     def __init__(self, program: Program, globals_: dict[str, Any] | None = None):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from numtrace.evaluate.extremes import maximum, minimum
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import evaluates
 
@@ -83,7 +84,7 @@ def round_away(op: Op, machine, a: Tensor) -> Tensor:
 
 @evaluates("math.clampf")
 def clampf(op: Op, machine, a: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    return torch.minimum(torch.maximum(a, low), high)
+    return minimum(maximum(a, low), high)
 
 
 @evaluates("math.cbrt")

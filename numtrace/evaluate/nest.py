@@ -20,9 +20,10 @@ class Nest:
     """The loops of one structured op, read once per op.
 
     ``parallel`` are the loops that every output has, ``reductions`` the others. ``joins`` names the op that
-    joins each output with what is new; ``contributions`` are the slots of that and ``contributing`` the ops they
-    need. They are empty when there is no reduction, and None when the region has another form.
-    ``factors`` are the two inputs whose product is summed, when it is a contraction.
+    joins each output with what is new: empty when there is no reduction, None when the region has another
+    form. ``contributions`` are the slots of what is new and ``contributing`` the ops that they need.
+    ``factors`` are the two inputs whose product is summed, when it is a contraction. ``orders`` has the loop
+    of each dimension of each output, and ``whole`` says that outputs are just that, for all parallel loops.
     """
 
     def __init__(self, op: Op):
@@ -35,10 +36,11 @@ class Nest:
         used = [loops_of(forms) for forms in self.out_maps]
         self.parallel = sorted(set.intersection(*used))
         self.reductions = [loop for loop in range(self.loops) if loop not in self.parallel]
-        #: For each output the loop of each of its dimensions, or None when an output is not just that.
-        self.orders = [order for forms in self.out_maps if (order := _order(forms, self.parallel)) is not None]
+        orders = [_order(forms, self.parallel) for forms in self.out_maps]
+        self.orders = [order for order in orders if order is not None]
         self.whole = len(self.orders) == outs
-        self.read = {slot for inner in self.body.ops for slot in reads(inner)}.intersection(self.body.arguments)
+        used_slots = {slot for inner in self.body.ops for slot in reads(inner)}
+        self.read = used_slots.intersection(self.body.arguments)
         self._producers = {slot: inner for inner in self.body.ops for slot in inner.results}
         self.joins: list[str] | None = []
         self.contributions: list[int] = []
@@ -91,7 +93,7 @@ class Nest:
 
     def _uncast(self, slot: int) -> int:
         """``slot`` seen through casts between float types, which are the identity in exact arithmetic."""
-        while (op := self._producers.get(slot)) is not None and op.name in _FLOAT_CASTS and not op.typed:
+        while (op := self._producers.get(slot)) is not None and op.name in _FLOAT_CASTS:
             slot = op.operands[0]
         return slot
 
@@ -106,6 +108,6 @@ class Nest:
 
 
 def _order(forms: tuple[Linear, ...], parallel: list[int]) -> list[int] | None:
-    """The loop of each dimension, when every loop of ``parallel`` is just one of them and there is nothing else."""
+    """The loop of each dimension, when they are the loops ``parallel``, each once and nothing else."""
     loops = [form.coefficients[0][0] for form in forms if form.is_loop]
     return loops if len(loops) == len(forms) and sorted(loops) == parallel else None

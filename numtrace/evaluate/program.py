@@ -186,7 +186,7 @@ def _mark_last_uses(ops: list[Op]) -> None:
 
 
 def _mark_index_arithmetic(block: Block, free: set[int]) -> None:
-    """Sets ``typed``; ``free`` are the scalars so far, of enclosing blocks too, that no tensor data flows into."""
+    """Sets ``typed``; ``free`` are the scalars so far that no tensor data flows into, of outer blocks too."""
     for op in block.ops:
         if op.name in _DATA_FREE_SOURCES:
             op.typed = op.name != "arith.constant" or not _is_shaped(op.result_types[0])

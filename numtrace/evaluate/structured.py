@@ -15,6 +15,7 @@ from torch import Tensor
 
 from numtrace.evaluate.affine import Domain, align, loop_sizes, loop_view
 from numtrace.evaluate.contraction import contract
+from numtrace.evaluate.extremes import amax, amax_number, amin, amin_number, maximum, minimum
 from numtrace.evaluate.nest import Nest
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import evaluates
@@ -23,26 +24,16 @@ from numtrace.evaluate.registry import evaluates
 STRIPE = 1 << 18
 
 
-def _amax_number(value: Tensor, dim: list[int]) -> Tensor:
-    """The greatest number; NaN only where there is none."""
-    nan = torch.isnan(value)
-    return torch.where(nan.all(dim=dim), torch.nan, torch.where(nan, -torch.inf, value).amax(dim=dim))
-
-
-def _amin_number(value: Tensor, dim: list[int]) -> Tensor:
-    return -_amax_number(-value, dim)
-
-
 #: How outputs are joined with what is new: over whole dimensions, and for two values.
 _REDUCTIONS: dict[str, tuple[Callable, Callable]] = {
     "arith.addf": (torch.sum, torch.add),
     "arith.addi": (torch.sum, torch.add),
-    "arith.maximumf": (torch.amax, torch.maximum),
-    "arith.maxnumf": (_amax_number, torch.fmax),
-    "arith.maxsi": (torch.amax, torch.maximum),
-    "arith.minimumf": (torch.amin, torch.minimum),
-    "arith.minnumf": (_amin_number, torch.fmin),
-    "arith.minsi": (torch.amin, torch.minimum),
+    "arith.maximumf": (amax, maximum),
+    "arith.maxnumf": (amax_number, torch.fmax),
+    "arith.maxsi": (amax, maximum),
+    "arith.minimumf": (amin, minimum),
+    "arith.minnumf": (amin_number, torch.fmin),
+    "arith.minsi": (amin, minimum),
     "arith.ori": (torch.any, torch.logical_or),
     "arith.andi": (torch.all, torch.logical_and),
 }

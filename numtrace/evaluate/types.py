@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache
 
 import torch
 from iree.compiler import ir
@@ -28,10 +28,10 @@ NATIVE: dict[str, torch.dtype] = {
     "index": torch.int64,
 }
 
-_TENSOR = re.compile(r"tensor<((?:[0-9?]+x)*)([A-Za-z][A-Za-z0-9]*)")
+_TENSOR = re.compile(r"tensor<((?:[0-9?]+x)*)([A-Za-z][A-Za-z0-9]*)(?=[>,])")
 
 
-@lru_cache(maxsize=None)
+@cache
 def _parse(text: str) -> tuple[tuple[int | None, ...], str]:
     match = _TENSOR.search(text)
     if match is None:

@@ -17,6 +17,8 @@ _UNKNOWN_CPU = re.compile(r"Unknown CPU .*")
 _DISK = re.compile(r"No space left on device|File too large|Disk quota exceeded|Read-only file system")
 _CAUSE = re.compile(r"^.*(?:LLVM ERROR: |Assertion |error: ).*$", re.MULTILINE)
 _PASS_FRAME = re.compile(r"(\w+Pass)::runOnOperation")
+#: The target's attribute in full, hundreds of characters that are in the report's header already.
+_ATTRIBUTE = re.compile(r" for backend #hal\.executable\.target<.*", re.DOTALL)
 _MOST = 400
 
 
@@ -41,7 +43,7 @@ def compile_failure(code: int, printed: str, aim: str, target: Path) -> Numtrace
     error = _ERROR.search(printed)
     if error is None:
         return CompileError(f"iree-compile failed with exit code {code}: {_last_words(printed)}", printed=printed)
-    message = one_line(_without_location(error["message"]))
+    message = one_line(_ATTRIBUTE.sub("", _without_location(error["message"])))
     if not error["where"].startswith(("<unknown>", "loc(", "/")):
         message = f"{error['where']}: {message}"  # a tool's name, as the linker's
     return CompileError(message, stamps=_stamps(printed), printed=printed)

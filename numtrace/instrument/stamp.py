@@ -47,8 +47,11 @@ def stamp_module(module: ir.Module, file: str = "") -> list[SourceOp]:
         kind = op.name
         original = str(op.location)
         name, path = _name(original)
+        if not name and kind == "util.global.load":
+            name = ir.FlatSymbolRefAttr(op.attributes["global"]).value
         if not name:
-            short = kind.rsplit(".", 1)[-1]
+            # torch.aten.add.Tensor is an add, of the overload Tensor.
+            short = kind.split(".")[2] if kind.startswith(("torch.aten.", "torch.prims.")) else kind.rsplit(".", 1)[-1]
             counts[short] = counts.get(short, -1) + 1
             name = f"{short}_{counts[short]}" if counts[short] else short
         table.append(SourceOp(number, kind, name, path, _shown(original, file)))

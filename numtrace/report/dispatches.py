@@ -120,6 +120,8 @@ def _timings(timings: Timings) -> str:
 
 def _semantic(variant: Variant, floor: float, width: int, top: int) -> list[Text]:
     def counts(site: Site) -> bool:
+        if site.constant:  # said by name, above
+            return False
         return _size(site.semantic) > 0 and (site.match == "differs" or _relative(site.semantic) > floor)
 
     if any(counts(site) for site in variant.sites):

@@ -55,7 +55,7 @@ def prepare(job: dict[str, Any], channel: Channel) -> None:
         np_folder = folder / "inputs" / str(job["seed"] + number)
         np_folder.mkdir(parents=True, exist_ok=True)
         for index, value in enumerate(values):
-            np.save(np_folder / f"{index}.npy", _storable(to_numpy(value)))
+            _store(np_folder, index, to_numpy(value))
     if job["expected"]:
         for index, value in enumerate(load_golden([Path(path) for path in job["expected"]], signature.results)):
             np.save(folder / "inputs" / f"expected{index}.npy", value.double().numpy())
@@ -87,9 +87,12 @@ def _described(type_: Any, value: Any) -> dict[str, Any]:
     return {"shape": list(value.shape), "dtype": type_.dtype}
 
 
-def _storable(array: np.ndarray) -> np.ndarray:
-    """bf16 and f8 as raw integers: .npy has no names for them."""
-    return array if array.dtype.isbuiltin else array.view(np.dtype(f"uint{8 * array.dtype.itemsize}"))
+def _store(folder: Path, index: int, array: np.ndarray) -> None:
+    """bf16 and f8 as raw integers, since .npy has no names for them, and once more as the bytes iree-run-module reads."""
+    if not array.dtype.isbuiltin:
+        array = array.view(np.dtype(f"uint{8 * array.dtype.itemsize}"))
+        array.tofile(folder / f"{index}.bin")
+    np.save(folder / f"{index}.npy", array)
 
 
 def stored_inputs(folder: Path, seed: int, types: list[dict[str, Any]]) -> list[Any]:

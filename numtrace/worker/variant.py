@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,11 @@ from numtrace.attribute.changes import changed_stamps, computing, fingerprints, 
 from numtrace.attribute.matching import formed_dispatches, source_finals
 from numtrace.attribute.outputs import output_record, worst_first
 from numtrace.attribute.reference import Reference
-from numtrace.attribute.scalars import source_scalars
+from numtrace.attribute.scalars import as_in_source, rounded_constants, source_scalars
 from numtrace.attribute.torch_error import torch_outputs
 from numtrace.attribute.trajectory import Names, Summary, Trajectory
 from numtrace.errors import CompileError, UncoveredOp
-from numtrace.evaluate.dispatch import evaluate_dispatch
+from numtrace.evaluate.machine import Machine
 from numtrace.evaluate.program import Program
 from numtrace.evaluate.types import tensor_type
 from numtrace.instrument.compiler import compile_file, phase
@@ -154,10 +155,10 @@ def _preprocessed(variant: Variant) -> tuple[str, list[int] | None]:
     prints = fingerprints(program)
     (variant.folder / "fingerprints.json").write_text(json.dumps(prints))
     digest = stage_digest(prints, variant.flags)
-    baseline = variant.job.get("baseline_folder")
-    if baseline is None:
+    baseline = variant.job["baseline_folder"]
+    if variant.job["is_baseline"]:
         return digest, []
-    if not variant.pipeline:
+    if baseline is None or not variant.pipeline:
         return digest, None
     other = json.loads(Path(baseline, "fingerprints.json").read_text())
     return digest, changed_stamps(other, prints)
@@ -166,17 +167,17 @@ def _preprocessed(variant: Variant) -> tuple[str, list[int] | None]:
 def _no_longer_read(variant: Variant, changed: list[int]) -> list[int]:
     """Loads of parameters that the pass left without a reader."""
     kept = json.loads((variant.folder / "fingerprints.json").read_text())
-    return [n for n in changed if variant.table[n]["kind"] == "util.global.load" and not any(str(n) in k.split(",") for k in kept)]
+    weights = ("util.global.load", "torch.vtensor.literal")
+    left = {stamp for key in kept for stamp in key.split(",")}
+    return [n for n in changed if variant.table[n]["kind"] in weights and str(n) not in left]
 
 
-def _dispatches_changed(variant: Variant, flow: Program) -> int:
-    """For passes by flags: how many dispatches are not among the baseline's."""
-    from collections import Counter
-
-    mine = Counter(fingerprints(flow).values())
-    baseline = variant.job.get("baseline_folder")
+def _dispatches_changed(variant: Variant, flow: Program) -> int | None:
+    """For passes by flags: how many dispatches are not among the baseline's; None without a baseline."""
+    baseline = variant.job["baseline_folder"]
     if baseline is None:
-        return 0
+        return None
+    mine = Counter(fingerprints(flow).values())
     theirs = Counter(fingerprints(Program.parse(Path(baseline, "flow.mlir").read_text())).values())
     return sum((mine - theirs).values())
 
@@ -297,7 +298,7 @@ def _outcome(variant: Variant, flow: Program, outcome: Outcome, summary: Summary
     return {
         "outputs": records,
         "output": worst_first(records),
-        "split": _split(variant, outcome.outputs, exact, expected, _as_stored(variant, flow, summary, params, inputs)),
+        "split": _split(variant, outcome.outputs, exact, expected, _as_stored(variant, flow, summary, params, inputs), params, inputs),
         "constants": [
             {"op": ops[0], "ops": ops, "source": r.source, "stored": r.stored, "rel": r.rel, "beyond_half_ulp": r.beyond_half_ulp}
             for r, ops in summary.constants.items()
@@ -319,51 +320,83 @@ def _golden_gap(golden: list[Tensor | None], expected: list[Tensor]) -> float | 
     return _gap([gold for gold, _ in given], [want for _, want in given]) if given else None
 
 
+def _largest(value: Tensor) -> float:
+    """The largest finite magnitude; 0 where there is none."""
+    finite = value.double()[torch.isfinite(value.double())]
+    return float(finite.abs().max()) if finite.numel() else 0.0
+
+
+def _semantic_gap(a: list[Tensor], b: list[Tensor]) -> float | None:
+    """Between exact values: None where one is NaN or Inf and the other is not, 0 where all are so alike."""
+    records = [output_record(x, y.reshape(x.shape), dtype="f64") for x, y in zip(a, b, strict=True)]
+    return None if any(r["disagreeing"] for r in records) else max((r["max_abs"] or 0.0 for r in records), default=0.0)
+
+
 def _gap(a: list[Tensor], b: list[Tensor]) -> float | None:
+    """Max abs over the elements finite in both; None where a tensor has none."""
     gaps = [output_record(x, y.reshape(x.shape), dtype="f64")["max_abs"] for x, y in zip(a, b, strict=True)]
     return None if None in gaps else max(gaps, default=0.0)
 
 
 def _as_stored(variant: Variant, flow: Program, summary: Summary, params, inputs: list[Tensor]) -> list[Tensor] | None:
     """The baseline's exact outputs with its constants as stored, to say what the rounded ones are worth."""
-    if variant.job.get("baseline_folder") is not None or not summary.constants:
+    if not variant.job["is_baseline"] or not summary.constants:
         return None
-    from numtrace.attribute.lanes import REFERENCE, Lanes
-    from numtrace.evaluate.machine import TERMINATORS
-
     variant.channel.stage("measure the rounded constants")
-    lanes = Lanes(flow, load_globals(flow, params))
-    function = entry(flow, variant.job["function"])
-    outputs: list[Tensor] = []
-    walks = [(op, []) for op in flow.initializers] + [(function, arguments(function, inputs))]
-    for op, values in walks:
-        for step in lanes.walk(op, values):
-            if step.name in TERMINATORS:
-                outputs = [lanes.get(REFERENCE, slot) for slot in step.operands]
-                break
-            operands = [lanes.get(REFERENCE, slot) for slot in step.operands]
-            for slot, value in zip(step.results, evaluate_dispatch(lanes.machines[REFERENCE], step, operands), strict=True):
-                lanes.set(REFERENCE, slot, value)
-                lanes.set("compiled", slot, value)
+    return exact_outputs(flow, variant.job["function"], params, inputs)
+
+
+def exact_outputs(flow: Program, function: str, params, inputs: list[Tensor]) -> list[Tensor]:
+    """The outputs of a flow program evaluated exactly from its inputs on, as its IR has it."""
+    machine = Machine(flow, load_globals(flow, params))
+    for initializer in flow.initializers:
+        machine.run(initializer.regions[0], [])
+    body = entry(flow, function)
+    outputs = machine.run(body.regions[0], arguments(body, inputs))
     return [value for value in outputs if isinstance(value, Tensor)]
 
 
-def _split(variant: Variant, compiled: list[Tensor], exact: list[Tensor], expected: list[Tensor], stored: list[Tensor] | None) -> dict[str, Any]:
-    baseline = variant.job.get("baseline_folder")
-    base = exact
+def _split(
+    variant: Variant,
+    compiled: list[Tensor],
+    exact: list[Tensor],
+    expected: list[Tensor],
+    stored: list[Tensor] | None,
+    params,
+    inputs: list[Tensor],
+) -> dict[str, Any]:
+    """What of the output's error is whose: the pass's, the lowering's, the rounded constants'."""
+    base = exact if variant.job["is_baseline"] else _baseline_exact(variant, params, inputs)
     constant = variant.job.get("baseline_constant")
-    if baseline is not None:
-        base = [torch.from_numpy(np.load(Path(baseline, f"exact{i}.npy"), allow_pickle=False)) for i in range(len(exact))]
-    elif stored is not None:
+    if stored is not None:
         constant = _gap([value.reshape(e.shape) for value, e in zip(stored, exact, strict=True)], exact)
     scale = max((float(value.double().abs().max()) for value in expected if value.numel()), default=0.0)
     return {
         "semantic": {
             "max_abs": _gap(exact, expected),
-            "pass": _gap(exact, base),
-            "lowering": _gap(base, expected),
+            "pass": None if base is None else _gap(exact, base),
+            "lowering": None if base is None else _gap(base, expected),
             "constant": constant or 0.0,
         },
         "execution_max_abs": _gap([c.double() for c in compiled], exact),
         "scale": scale,
     }
+
+
+def _baseline_exact(variant: Variant, params, inputs: list[Tensor]) -> list[Tensor] | None:
+    """The baseline's exact outputs, as its own worker left them; evaluated here when it could not run.
+
+    None when the baseline did not get as far as ``flow``.
+    """
+    folder = variant.job["baseline_folder"]
+    if folder is None:
+        return None
+    files = sorted(Path(folder).glob("exact*.npy"), key=lambda path: int(path.stem.removeprefix("exact")))
+    if files:
+        return [torch.from_numpy(np.load(file, allow_pickle=False)) for file in files]
+    variant.channel.stage("evaluate the baseline")
+    flow = Program.parse(Path(folder, "flow.mlir").read_text(encoding="utf-8"))
+    scalars = source_scalars(Program.parse((variant.shared / "source.mlir").read_text(encoding="utf-8")))
+    constants = [pair for body in flow.executables.values() for pair in rounded_constants(body, scalars)]
+    with as_in_source(constants):
+        return exact_outputs(flow, variant.job["function"], params, inputs)

@@ -36,7 +36,7 @@ def test_a_convolution_is_verified_and_its_error_is_rounding(biased: Bench) -> N
     assert {site["match"] for site in baseline.sites} <= {"verified", "moved"}
     assert 0 < baseline.record["output"]["max_abs"] < 1e-5
     assert baseline.record["split"]["semantic"]["max_abs"] < 1e-13
-    assert judge(baseline.record, baseline.sites, baseline=None, tolerant=False).verdict == "ok"
+    assert judge(baseline.record, baseline.sites, is_baseline=True, baseline=None, tolerant=False).verdict == "ok"
 
 
 @pytest.mark.parametrize("name", [WINOGRAD, RAW], ids=["by name", "raw text"])
@@ -46,7 +46,7 @@ def test_winograd_drops_the_bias_and_is_a_pass_bug(biased: Bench, name: str) -> 
     assert len(differing) == 1
     # What is missing is the bias, no more and no less: the semantic term is its largest element.
     assert differing[0]["semantic"]["max_abs"] == pytest.approx(float(weights()["bias"].max()), rel=1e-12)
-    verdict = judge(ran.record, ran.sites, baseline=biased.baseline.record, tolerant=False)
+    verdict = judge(ran.record, ran.sites, is_baseline=False, baseline=biased.baseline.record, tolerant=False)
     assert verdict.verdict == "pass-bug"
     assert "conv_2d_nchw_fchw" in verdict.reason
     assert ran.record["ops_changed"] >= 1
@@ -57,7 +57,7 @@ def test_demotion_is_rounding(biased: Bench) -> None:
     assert not ran.record["differing"]
     assert ran.record["split"]["semantic"]["pass"] < 1e-13
     assert 1e-4 < ran.record["output"]["max_abs"] < 1e-1
-    assert judge(ran.record, ran.sites, baseline=biased.baseline.record, tolerant=False).verdict == "ok"
+    assert judge(ran.record, ran.sites, is_baseline=False, baseline=biased.baseline.record, tolerant=False).verdict == "ok"
 
 
 @pytest.mark.parametrize(("init", "verdict"), [("zero", "ok"), ("3.0", "pass-bug")])
@@ -65,7 +65,7 @@ def test_winograd_is_judged_by_its_numbers(tmp_path, init: str, verdict: str) ->
     bench = Bench(tmp_path, conv_program(init), weights())
     bench.run()
     ran = bench.run(WINOGRAD)
-    assert judge(ran.record, ran.sites, baseline=bench.baseline.record, tolerant=False).verdict == verdict
+    assert judge(ran.record, ran.sites, is_baseline=False, baseline=bench.baseline.record, tolerant=False).verdict == verdict
     if verdict == "pass-bug":
         # A fill of 3.0 is lost everywhere alike.
         assert ran.record["differing"][0]["semantic"]["max_abs"] == pytest.approx(3.0, rel=1e-12)
@@ -140,7 +140,7 @@ def test_one_missing_function_uncovers_its_sites_only(tmp_path, monkeypatch: pyt
     first = next(i for i, site in enumerate(part.sites) if site["match"] == "uncovered")
     assert not any(site["tainted"] for site in part.sites[: first + 1])
     assert all(site["tainted"] for site in part.sites[first + 1 :])
-    assert judge(part.record, part.sites, baseline=None, tolerant=False).verdict == "inconclusive"
+    assert judge(part.record, part.sites, is_baseline=True, baseline=None, tolerant=False).verdict == "inconclusive"
 
 
 def test_other_op_names_and_no_locations_change_nothing(tmp_path) -> None:

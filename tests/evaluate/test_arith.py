@@ -33,7 +33,8 @@ def binary(evaluate, op, type_, a, b, result=None):
 
 def cast(evaluate, op, type_, result, values):
     (value,) = evaluate(
-        CAST.format(op=op, type=type_, n=len(values), result=result), torch.tensor(values, dtype=DTYPES[type_])
+        CAST.format(op=op, type=type_, n=len(values), result=result),
+        torch.tensor(values, dtype=DTYPES[type_]),
     )
     return value
 
@@ -53,7 +54,9 @@ def expected_cmpf(predicate, a, b):
     return ORDERED[predicate[1:]](a, b)
 
 
-@pytest.mark.parametrize("predicate", ["true", "false", "ord", "uno"] + [o + p for o in "ou" for p in ORDERED])
+@pytest.mark.parametrize(
+    "predicate", ["true", "false", "ord", "uno"] + [o + p for o in "ou" for p in ORDERED]
+)
 def test_cmpf(evaluate, predicate):
     pairs = list(itertools.product([-1.0, 0.0, -0.0, 2.5, math.inf, math.nan], repeat=2))
     a, b = zip(*pairs, strict=True)

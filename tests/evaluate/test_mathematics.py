@@ -20,7 +20,29 @@ def unary(evaluate, op, values, result="f64", to=""):
 
 @pytest.mark.parametrize(
     "name",
-    "exp expm1 log1p sqrt tanh sinh cosh sin cos tan asin acos atan asinh atanh erf erfc floor ceil trunc cbrt".split(),
+    [
+        "exp",
+        "expm1",
+        "log1p",
+        "sqrt",
+        "tanh",
+        "sinh",
+        "cosh",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "asinh",
+        "atanh",
+        "erf",
+        "erfc",
+        "floor",
+        "ceil",
+        "trunc",
+        "cbrt",
+    ],
 )
 def test_functions(evaluate, name):
     result = unary(evaluate, f"math.{name}", POINTS)

@@ -25,7 +25,11 @@ def test_every_float_is_exact_in_float64(element):
 
 
 def test_integers_keep_their_type():
-    assert (exact_dtype("i8"), exact_dtype("index"), exact_dtype("i1")) == (torch.int8, torch.int64, torch.bool)
+    assert (exact_dtype("i8"), exact_dtype("index"), exact_dtype("i1")) == (
+        torch.int8,
+        torch.int64,
+        torch.bool,
+    )
 
 
 def test_an_element_type_that_torch_lacks_is_uncovered():

@@ -1,0 +1,143 @@
+"""What attribution costs, as ratios from one run: ``python bench/attribution.py [--full] [MODEL …]``.
+
+For each model, on the same machine in the same process: the plain program, the traced program with a callback that
+does nothing, the traced program with every site judged, torch's float64 forward, and the evaluator's. Beside the
+ratios it checks that every element of every site was judged, in float64, so that no ratio is bought by leaving
+something out. The goals are those of the project's first issue.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+GOALS = {
+    "traced / untraced": 1.1,
+    "attributed / untraced": 4.0,
+    "evaluator / torch float64": 1.3,
+    "peak memory, GB": 8.0,
+}
+
+
+def measure(run: Path) -> dict[str, Any]:
+    """The figures of the baseline of a finished run; called in a process of its own, for its peak memory."""
+    import torch
+
+    from numtrace.attribute import trajectory as judged
+    from numtrace.instrument.runtime import run_module, shared_cores
+    from numtrace.worker import variant as job_of_variant
+    from numtrace.worker.modules import archives
+    from numtrace.worker.prepare import stored_inputs
+
+    report = json.loads((run / "report.json").read_text())
+    model, baseline = report["model"], report["variants"][0]
+    job = {
+        "folder": str(run / baseline["directory"]), "shared": str(run / "model"), "function": model["function"],
+        "params": [[p["scope"], p["path"]] for p in model["parameters"]], "flags": report["target"]["flags"],
+        "pipeline": "", "compile_timeout": 600, "reference": report["reference"]["kind"],
+    }  # fmt: skip
+    variant = job_of_variant.Variant(job, None)  # type: ignore[arg-type]
+    params = archives(job["params"])
+    providers = [params.provider(scope) for scope in params.scopes]
+    inputs = stored_inputs(variant.shared, 0, model["inputs"])
+
+    def play(name: str, callback: Callable | None = None) -> float:
+        started = time.perf_counter()
+        run_module(variant.folder / name, model["function"], inputs, providers, callback=callback)
+        return time.perf_counter() - started
+
+    with shared_cores(report["environment"]["threads"]):
+        repeats = 3 if baseline["timings"]["run_s"] < 5 else 1
+        untraced = min(play("plain.vmfb") for _ in range(repeats))
+        traced = min(play("traced.vmfb", lambda key, tensors: None) for _ in range(repeats))
+
+        looked = Looked(judged.site_terms)
+        judged.site_terms = looked
+        flow = variant.program("flow")
+        walk, _ = job_of_variant._trajectory(variant, flow, params, inputs)
+        walk._emit = lambda record: looked.sites.append(record)
+        attributed = play("traced.vmfb", job_of_variant._callback(walk))
+
+        started = time.perf_counter()
+        job_of_variant._reference(variant, params, inputs, []).finish()
+        torch_float64 = time.perf_counter() - started
+        started = time.perf_counter()
+        job_of_variant.exact_outputs(flow, model["function"], params, inputs)
+        evaluator = time.perf_counter() - started
+        assert torch.get_default_dtype() == torch.float32
+    looked.check(baseline["coverage"]["sites"])
+    return {
+        "untraced_s": untraced,
+        "traced / untraced": traced / untraced,
+        "attributed / untraced": attributed / untraced,
+        "evaluator / torch float64": evaluator / torch_float64,
+        "peak memory, GB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "overhead per site, ms": 1000 * (attributed - untraced) / len(looked.sites),
+        "sites": len(looked.sites),
+        "elements": looked.elements,
+    }
+
+
+class Looked:
+    """Stands in front of ``site_terms`` and counts what it is given."""
+
+    def __init__(self, site_terms: Callable):
+        self._site_terms = site_terms
+        self.sites: list[dict[str, Any]] = []
+        self.elements = 0
+
+    def __call__(self, compiled, exact_compiled, exact_reference, reference, dtype):  # noqa: ANN001, ANN204
+        import torch
+
+        for exact in (exact_compiled, exact_reference, reference):
+            assert exact.shape == compiled.shape, "an exact value has another shape than the site"
+            assert exact.dtype == torch.float64 or not compiled.is_floating_point(), exact.dtype
+        self.elements += compiled.numel()
+        return self._site_terms(compiled, exact_compiled, exact_reference, reference, dtype)
+
+    def check(self, sites: int) -> None:
+        assert len(self.sites) == sites, f"{len(self.sites)} sites were judged, the run had {sites}"
+        assert self.elements == sum(math.prod(site["shape"]) for site in self.sites)
+        assert not any(site["match"] == "uncovered" for site in self.sites)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="*", default=["sdxl-vae-tiny", "sdxl-vae-128"])
+    parser.add_argument("--full", action="store_true", help="add sdxl-vae, 512x512: minutes")
+    parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.measure:
+        print(json.dumps(measure(arguments.measure)))
+        return
+    names = arguments.models + (["sdxl-vae"] if arguments.full else [])
+    figures = [_figures(name) for name in names]
+    print(f"{'':28}" + "".join(f"{name:>16}" for name in names) + f"{'goal':>8}")
+    for key in figures[0]:
+        row = "".join(f"{f[key]:16,.2f}" if isinstance(f[key], float) else f"{f[key]:16,}" for f in figures)
+        print(f"{key:28}{row}{GOALS.get(key, ''):>8}")
+
+
+def _figures(name: str) -> dict[str, Any]:
+    environment = os.environ | {"OMP_WAIT_POLICY": "passive", "THP_MEM_ALLOC_ENABLE": "1"}  # as numtrace/workers.py
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder, "run")
+        numtrace = [sys.executable, "-c", "from numtrace.cli import main; main()", "run", name, "--out", str(run)]
+        subprocess.run(numtrace, check=True, stdout=subprocess.DEVNULL)
+        command = [sys.executable, __file__, "--measure", str(run)]
+        result = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment)
+        return json.loads(result.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""A variant that fails, in the compiler or at run time: what failed where, the other variants go on, exit 3."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import stat
+import sys
+
+import pytest
+from conftest import elementwise, start, variants
+
+#: Fails at every matmul: a compiler error of one variant only.
+BREAKS = "iree-preprocessing-pad-linalg-ops{pad-size=0}"
+
+
+def test_a_compiler_error_in_one_variant(numtrace, layer):
+    result = numtrace("run", *layer, "--json", "--pass", BREAKS, "--pass", "demote-bf16", "--variants", "alone")
+    assert result.code == 3
+    baseline, broken, demoted = result.document["variants"]
+    assert (baseline["status"], demoted["status"]) == ("ran", "ran")
+    assert broken["status"] == broken["verdict"] == "compile-failed"
+    # The op's own name and module, and none of numtrace's stamps.
+    assert broken["error"]["kind"] == "compiler-error"
+    assert broken["error"]["location"] == "matmul_0 (block.fc)"
+    assert "does not match the inferred type" in broken["error"]["message"]
+    assert "matmul_0 (block.fc)" in broken["reason"]
+    assert "numtrace." not in json.dumps(broken["error"])
+
+
+def test_without_names_the_place_in_the_model_is_shown(numtrace, layer, tmp_path):
+    text = (tmp_path / "layer.mlir").read_text()
+    (tmp_path / "layer.mlir").write_text(re.sub(r' loc\("\w+"\("[\w.]+"\)\)', "", text))
+    line = 1 + text[: text.index("linalg.matmul")].count("\n")
+    result = numtrace("run", *layer, "--json", "--pass", BREAKS)
+    assert variants(result.document)["iree-preprocessing-pad-linalg-ops"]["error"]["location"] == f"matmul (layer.mlir:{line}:8)"
+
+
+def test_a_compiler_crash(numtrace, tmp_path):
+    # A contraction over nothing divides by zero in IREE 3.13.
+    (tmp_path / "m.mlir").write_text("""
+func.func @main(%a: !torch.vtensor<[3,0],f32>, %b: !torch.vtensor<[0,4],f32>) -> !torch.vtensor<[3,4],f32> {
+  %r = torch.aten.mm %a, %b : !torch.vtensor<[3,0],f32>, !torch.vtensor<[0,4],f32> -> !torch.vtensor<[3,4],f32>
+  return %r : !torch.vtensor<[3,4],f32>
+}
+""")
+    result = numtrace("run", "m.mlir", "--json", "--out", "run")
+    (variant,) = result.document["variants"]
+    if variant["status"] == "ran":
+        pytest.skip("this IREE compiles it")
+    assert result.code == 3
+    assert variant["error"]["kind"] == "compiler-crash"
+    assert re.match(r"iree-compile crashed with SIG\w+ on the way to [\w-]+", variant["error"]["message"])
+    assert "Stack dump" in (tmp_path / "run" / variant["files"]["worker.log"]).read_text()
+
+
+def test_a_compiler_that_takes_too_long(numtrace, tmp_path):
+    steps = "\n".join(f"%{i + 1} = math.erf %{i} : f32" for i in range(1500))
+    body = f"%0 = arith.addf %a, %a : f32\n{steps}\n%r = arith.addf %1500, %a : f32"
+    (tmp_path / "m.mlir").write_text(elementwise("f32", body, count=64))
+    result = numtrace("run", "m.mlir", "--json", "--compile-timeout", "2")
+    assert result.code == 3
+    (variant,) = result.document["variants"]
+    assert variant["status"] == "compile-failed"
+    assert variant["error"]["kind"] == "compiler-time-out"
+    assert re.match(r"iree-compile was still running after 2 s, .*--compile-timeout", variant["error"]["message"])
+
+
+def test_an_arithmetic_trap_names_the_dispatch(numtrace, tmp_path):
+    (tmp_path / "m.mlir").write_text(elementwise("i64", "%r = arith.divsi %a, %b : i64", arguments=2, count=1))
+    result = numtrace("run", "m.mlir", "--json", "--input", "1xi64=5", "--input", "1xi64=0")
+    assert result.code == 3
+    (variant,) = result.document["variants"]
+    assert variant["status"] == variant["verdict"] == "run-failed"
+    assert variant["error"]["kind"] == "crash"
+    assert "died of SIGFPE" in variant["error"]["message"]
+    assert "it dies in dispatch main/0, " in variant["error"]["message"]
+    assert "step_0" in variant["error"]["message"]
+
+
+GATHER = """
+func.func @main(%x: tensor<9x16xf32>, %i: tensor<4xi64>) -> tensor<4x16xf32> {
+  %empty = tensor.empty() : tensor<4x16xf32>
+  %r = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%i : tensor<4xi64>) outs(%empty : tensor<4x16xf32>) {
+  ^bb0(%p: i64, %q: f32):
+    %k = arith.index_cast %p : i64 to index
+    %j = linalg.index 1 : index
+    %v = tensor.extract %x[%k, %j] : tensor<9x16xf32>
+    linalg.yield %v : f32
+  } -> tensor<4x16xf32> loc("gather_0"("embed"))
+  return %r : tensor<4x16xf32>
+}
+"""
+
+
+def test_an_index_far_out_of_range(numtrace, tmp_path):
+    (tmp_path / "m.mlir").write_text(GATHER)
+    result = numtrace("run", "m.mlir", "--json", "--input", "9x16xf32=1", "--input", "4xi64=1000000000")
+    assert result.code == 3
+    (variant,) = result.document["variants"]
+    assert variant["status"] == "run-failed"
+    assert "died of SIGSEGV" in variant["error"]["message"]
+
+
+LOOP = """
+func.func @main(%x: tensor<4xf32>, %n: tensor<i64>) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %k = tensor.extract %n[] : tensor<i64>
+  %end = arith.index_cast %k : i64 to index
+  %r = scf.for %i = %c0 to %end step %c1 iter_args(%a = %x) -> tensor<4xf32> {
+    %s = arith.addf %a, %x : tensor<4xf32>
+    scf.yield %s : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
+"""
+
+
+def test_a_program_that_never_ends(numtrace, tmp_path):
+    (tmp_path / "m.mlir").write_text(LOOP)
+    result = numtrace(
+        "run", "m.mlir", "--json", "--run-timeout", "2", "--input", "4xf32=1", "--input", "i64=1000000000000"
+    )
+    assert result.code == 3
+    (variant,) = result.document["variants"]
+    assert variant["status"] == "run-failed"
+    assert variant["error"]["kind"] == "time-out"
+    assert re.match(r"nothing happened for 2 s while it was at: run; .*--run-timeout", variant["error"]["message"])
+
+
+@pytest.mark.parametrize("code", [0, 7])
+def test_a_worker_that_ends_without_a_word(code, numtrace, layer, tmp_path):
+    """As a program does that is built for another CPU, on some hosts: here an interpreter that stops at the second job."""
+    wrapper = tmp_path / "python"
+    wrapper.write_text(
+        f"""#!/bin/sh
+case "$*" in *boot.py*) [ -e '{tmp_path}/second' ] && exit {code}; touch '{tmp_path}/second';; esac
+exec '{sys.executable}' "$@"
+"""
+    )
+    wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)
+    result = numtrace("run", *layer, "--json", "--python", wrapper)
+    assert result.code == 3
+    (variant,) = result.document["variants"]
+    assert variant["status"] == "run-failed"
+    assert f"ended with exit code {code} and no result" in variant["error"]["message"]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the worker in /proc")
+def test_a_killed_worker_costs_its_variant_only(layer, tmp_path):
+    from processes import children
+
+    process = start(
+        "run", *layer, "--json", "--pass", "demote-bf16", "--pass", "demote-f16", "--variants", "alone", cwd=tmp_path
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "demote-bf16 · compile in one go" in line:
+            (worker,) = children(process.pid)
+            os.kill(worker, signal.SIGKILL)
+            break
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 3
+    assert "Traceback" not in err
+    done = variants(json.loads(out))
+    assert {name: variant["status"] for name, variant in done.items()} == {
+        "baseline": "ran", "demote-bf16": "run-failed", "demote-f16": "ran",
+    }  # fmt: skip
+    assert "died of SIGKILL" in done["demote-bf16"]["error"]["message"]
+
+
+def test_infinite_in_one_variant_only(numtrace, layer):
+    # 1e6 does not fit f16 (65504 at most), and the sum of eight does not lack in f32.
+    result = numtrace("run", *layer[:3], "--input", "4x8xf32=1e6", "--json", "--pass", "demote-f16")
+    assert result.code == 1
+    baseline, demoted = result.document["variants"]
+    assert baseline["verdict"] == "ok"
+    assert baseline["output"]["nonfinite"] == 0
+    assert demoted["verdict"] == "over-tolerance"
+    assert demoted["output"]["nonfinite"] == 64
+    assert demoted["output"]["max_abs"] is None
+    # The first to make one is the rounding of the input, main/0, before the matmul itself.
+    assert demoted["nonfinite_origin"] == {"site": "main/0.0", "op": "matmul_0"}
+    assert "matmul_0" in demoted["reason"]
+
+
+def test_nan_in_reference_and_program_alike(numtrace, tmp_path):
+    (tmp_path / "m.mlir").write_text(elementwise("f32", "%r = math.log %a : f32"))
+    result = numtrace("run", "m.mlir", "--input", "4xf32=-1", "--json")
+    assert result.code == 0
+    (variant,) = result.document["variants"]
+    assert variant["output"]["nonfinite"] == 4
+    assert variant["output"]["max_abs"] is None
+    assert variant["verdict"] == "ok", "the source says so: it accuses nobody"

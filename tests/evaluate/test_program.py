@@ -1,0 +1,72 @@
+# ruff: noqa: E501 (lines of MLIR)
+from numtrace.evaluate.program import Program, walk
+
+SOURCE = """
+#map = affine_map<(d0) -> (d0)>
+util.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %half = arith.constant 0.5 : f32
+  %data = arith.constant dense<1.0> : tensor<4xf32>
+  %empty = tensor.empty() : tensor<4xf32>
+  %0 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]}
+      ins(%x : tensor<4xf32>) outs(%empty : tensor<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %i = linalg.index 0 : index
+    %1 = arith.index_cast %i : index to i32
+    %2 = arith.sitofp %1 : i32 to f32
+    %3 = arith.mulf %2, %half : f32
+    %4 = arith.addf %3, %in : f32
+    linalg.yield %4 : f32
+  } -> tensor<4xf32> loc("numtrace.7"("conv1"))
+  %5 = arith.addf %0, %data : tensor<4xf32>
+  util.return %5 : tensor<4xf32>
+}
+util.global private @w : tensor<2xf32>
+util.initializer { util.return }
+"""
+
+
+def test_functions_globals_and_initializers_by_symbol():
+    program = Program.parse(SOURCE)
+    assert list(program.functions) == ["main"]
+    assert list(program.globals) == ["w"]
+    assert len(program.initializers) == 1
+
+
+def test_index_arithmetic_is_what_no_tensor_data_flows_into():
+    """With constants of enclosing blocks too: %3 multiplies an index by one."""
+    typed = {op.name: op.typed for op in walk([Program.parse(SOURCE).functions["main"].regions[0]])}
+    for name in ("linalg.index", "arith.index_cast", "arith.sitofp", "arith.mulf"):
+        assert typed[name], name
+    assert not typed["arith.addf"]
+    assert not typed["linalg.generic"]
+
+
+def test_shaped_constants_are_data():
+    ops = Program.parse(SOURCE).functions["main"].regions[0].ops
+    assert [op.typed for op in ops[:2]] == [True, False]
+
+
+def test_a_value_dies_with_its_last_reader_regions_included():
+    ops = Program.parse(SOURCE).functions["main"].regions[0].ops
+    half, data, empty, generic, add, _ = ops
+    assert set(generic.dead) == {half.results[0], empty.results[0]}
+    assert set(add.dead) == {data.results[0], generic.results[0]}
+    assert half.dead == []
+
+
+def test_stamps_of_a_location():
+    ops = Program.parse(SOURCE).functions["main"].regions[0].ops
+    assert [op.stamps for op in ops] == [(), (), (), (7,), (), ()]
+
+
+def test_named_ops_have_their_implicit_maps():
+    program = Program.parse("""
+    util.func public @main(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>, %c: tensor<2x4xf32>) -> tensor<2x4xf32> {
+      %0 = linalg.matmul ins(%a, %b : tensor<2x3xf32>, tensor<3x4xf32>) outs(%c : tensor<2x4xf32>) -> tensor<2x4xf32>
+      util.return %0 : tensor<2x4xf32>
+    }
+    """)
+    matmul = program.functions["main"].regions[0].ops[0]
+    assert [str(m) for m in matmul.maps] == [
+        "(d0, d1, d2) -> (d0, d2)", "(d0, d1, d2) -> (d2, d1)", "(d0, d1, d2) -> (d0, d1)"
+    ]  # fmt: skip

@@ -1,0 +1,124 @@
+# ruff: noqa: E501 (lines of MLIR)
+"""The torch dialect: exported modules against torch itself, and single ops with values by hand."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from numtrace.errors import UncoveredOp
+from numtrace.evaluate.flow import parameter_key
+from numtrace.evaluate.machine import Machine
+from numtrace.evaluate.program import Program
+from numtrace.models.export import export_module
+
+
+class Block(nn.Module):
+    """Every op of a VAE decoder, and a few more."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.GroupNorm(2, 4)
+        self.conv = nn.Conv2d(4, 6, 3, stride=2, padding=1, dilation=2)
+        self.linear = nn.Linear(6, 6)
+
+    def forward(self, x):
+        x = self.conv(nn.functional.silu(self.norm(x)))
+        x = nn.functional.interpolate(x, scale_factor=2.0, mode="nearest")
+        rows = x.flatten(2).transpose(1, 2)
+        x = torch.softmax(self.linear(rows) @ rows.transpose(1, 2) / 3, dim=-1)
+        return torch.add(x, rows.sum(-1, keepdim=True), alpha=0.5)
+
+
+def run_exported(module, *inputs):
+    program = Program.parse(export_module(module.eval(), inputs))
+    state = {f"model::{name}": value for name, value in module.state_dict().items()}
+    keys = {symbol: parameter_key(op.attributes["initial_value"]) for symbol, op in program.globals.items()}
+    machine = Machine(program, {symbol: state["::".join(key)] for symbol, key in keys.items()})
+    return machine.run(program.functions["main"].regions[0], inputs)[0]
+
+
+def test_an_exported_module_is_torch_in_float64():
+    torch.manual_seed(0)
+    module = Block()
+    x = torch.randn(2, 4, 8, 6)
+    result = run_exported(module, x)
+    with torch.no_grad():
+        expected = module.double()(x.double())
+    assert result.dtype == torch.float64
+    np.testing.assert_allclose(result.numpy(), expected.numpy(), rtol=0, atol=1e-14)
+
+
+class Demoted(nn.Module):
+    def forward(self, x):
+        return (x.to(torch.bfloat16) * 3).to(torch.float32)
+
+
+def test_casts_between_float_types_are_the_identity():
+    x = torch.tensor([1.0 + 2.0**-12, 0.1])
+    assert run_exported(Demoted(), x).tolist() == (x.double() * 3).tolist()
+
+
+class Integers(nn.Module):
+    def forward(self, i, x):
+        return torch.where((i // 2) % 2 == 1, x.to(torch.int32).to(torch.float32), x + i)
+
+
+def test_integer_ops_and_casts_to_integers_are_kept():
+    i, x = torch.tensor([0, 1, 2, 3]), torch.tensor([1.75, -2.5, 1.75, -2.5])
+    assert run_exported(Integers(), i, x).tolist() == [1.75, -1.5, 1.0, -2.0]
+
+
+def single(line, inputs, results):
+    arguments = ", ".join(f"%{name}: {type_}" for name, type_ in inputs)
+    return f"""
+    func.func @main({arguments}) -> {results} {{
+      %none = torch.constant.none
+      %half = torch.constant.float 5.0e-1
+      %one = torch.constant.int 1
+      %bf16 = torch.constant.int 15
+      %true = torch.constant.bool true
+      {line}
+      return %r : {results}
+    }}
+    """
+
+
+def test_add_takes_alpha(evaluate):
+    type_ = "!torch.vtensor<[2],f32>"
+    line = f"%r = torch.aten.add.Tensor %a, %b, %half : {type_}, {type_}, !torch.float -> {type_}"
+    text = single(line, [("a", type_), ("b", type_)], type_)
+    (result,) = evaluate(text, torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]))
+    assert result.tolist() == [6.0, 12.0]
+
+
+def test_softmax_in_float64_has_no_half_to_float(evaluate):
+    type_ = "!torch.vtensor<[1,2],f16>"
+    line = f"%r = torch.aten._softmax %a, %one, %true : {type_}, !torch.int, !torch.bool -> !torch.vtensor<[1,2],f32>"
+    text = single(line, [("a", type_)], "!torch.vtensor<[1,2],f32>")
+    (result,) = evaluate(text, torch.tensor([[0.0, 1.0]]).half())
+    np.testing.assert_allclose(result.numpy(), [[1 / (1 + np.e), np.e / (1 + np.e)]], rtol=1e-15)
+
+
+def test_a_conversion_to_bf16_keeps_float64(evaluate):
+    line = (
+        "%r = torch.prims.convert_element_type %a, %bf16 : !torch.vtensor<[1],f32>, !torch.int"
+        " -> !torch.vtensor<[1],bf16>"
+    )
+    text = single(line, [("a", "!torch.vtensor<[1],f32>")], "!torch.vtensor<[1],bf16>")
+    (result,) = evaluate(text, torch.tensor([0.1]))
+    assert (result.dtype, result.item()) == (torch.float64, 13421773 * 2.0**-27)
+
+
+def test_a_literal(evaluate):
+    line = "%r = torch.vtensor.literal(dense<[1.5, -2.0]> : tensor<2xf32>) : !torch.vtensor<[2],f32>"
+    assert evaluate(single(line, [], "!torch.vtensor<[2],f32>"))[0].tolist() == [1.5, -2.0]
+
+
+def test_an_op_that_torch_lacks_is_uncovered(evaluate):
+    line = (
+        '%r = torch.operator "torch.aten.nonsense"(%a) : (!torch.vtensor<[1],f32>) -> !torch.vtensor<[1],f32>'
+    )
+    text = single(line, [("a", "!torch.vtensor<[1],f32>")], "!torch.vtensor<[1],f32>")
+    with pytest.raises(UncoveredOp, match=r"torch\.aten\.nonsense"):
+        evaluate(text, torch.zeros(1))
