@@ -95,8 +95,8 @@ def _stripes(
     factors: list[Operand], domain: Domain, roles: _Roles, windows: list[int]
 ) -> tuple[int | None, list[Domain]]:
     """An output loop to cut, and the cuts, such that the output and the packed right factor stay small."""
-    if not roles.out:
-        return None, [domain]
+    if not windows or not roles.out:
+        return None, [domain]  # one matrix product, in which each operand is packed once or not at all
     size = domain.sizes
     volume = prod(size[loop] for loop in range(len(size)) if loop not in windows)
     share = max(prod(size[loop] for loop in roles.out), volume // prod(size[loop] for loop in roles.rows))

@@ -79,7 +79,8 @@ def _failure(error: Failure) -> str:
 def _constant(constant: Constant) -> str:
     beyond = ", beyond half an ulp" if constant.beyond_half_ulp else ""
     values = f"{constant.source!r} stored as {constant.stored!r}"
-    return f"{constant.op}: {values} (rel {number(constant.rel)}{beyond})"
+    more = f" and {len(constant.ops) - 1} more" if len(constant.ops) > 1 else ""
+    return f"{constant.op}{more}: {values} (rel {number(constant.rel)}{beyond})"
 
 
 def _coverage(coverage: Coverage) -> str:
