@@ -31,7 +31,9 @@ def compile_failure(code: int, printed: str, aim: str, target: Path) -> Numtrace
         return UsageError(f"iree-compile does not know the target CPU. {one_line(' '.join(accepted))}")
     if code == -signal.SIGXFSZ or (disk := _DISK.search(printed)):
         why = "the file is larger than is allowed here" if code == -signal.SIGXFSZ else disk[0]
-        return OutputError(f"iree-compile cannot write {target}: {why}; free space, or give another directory with --out")
+        return OutputError(
+            f"iree-compile cannot write {target}: {why}; free space, or give another directory with --out"
+        )
     if code < 0:
         name = signal.Signals(-code).name
         return CompileError(
@@ -42,7 +44,9 @@ def compile_failure(code: int, printed: str, aim: str, target: Path) -> Numtrace
         )
     error = _ERROR.search(printed)
     if error is None:
-        return CompileError(f"iree-compile failed with exit code {code}: {_last_words(printed)}", printed=printed)
+        return CompileError(
+            f"iree-compile failed with exit code {code}: {_last_words(printed)}", printed=printed
+        )
     message = one_line(_ATTRIBUTE.sub("", _without_location(error["message"])))
     if not error["where"].startswith(("<unknown>", "loc(", "/")):
         message = f"{error['where']}: {message}"  # a tool's name, as the linker's

@@ -18,6 +18,7 @@ from numtrace.worker.channel import Channel
 from numtrace.worker.modules import archives
 from numtrace.worker.prepare import stored_inputs
 
+
 def locate(job: dict[str, Any], channel: Channel) -> None:
     """Sends ``order`` (sites and their ops, as they stand in the IR), a ``reached`` per trace, and ``survived``."""
     folder, shared = Path(job["folder"]), Path(job["shared"])
@@ -34,7 +35,12 @@ def locate(job: dict[str, Any], channel: Channel) -> None:
             channel.send("begin")
             inputs = stored_inputs(shared, seed, job["arguments"])
             run_module(
-                folder / "traced.vmfb", job["function"], inputs, providers, device=job["device"], callback=reached
+                folder / "traced.vmfb",
+                job["function"],
+                inputs,
+                providers,
+                device=job["device"],
+                callback=reached,
             )
     channel.send("survived")
 

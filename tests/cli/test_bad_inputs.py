@@ -62,7 +62,10 @@ def test_an_archive_that_is_not_there(numtrace, layer):
 
 
 NPY = {
-    "shape": (np.ones((4, 3), np.float32), r"input 0: given 4x3xf32 in 'x.npy', and the function takes 4x8xf32"),
+    "shape": (
+        np.ones((4, 3), np.float32),
+        r"input 0: given 4x3xf32 in 'x.npy', and the function takes 4x8xf32",
+    ),
     "dtype": (np.ones((4, 8)), r"input 0: given 4x8xf64 in 'x.npy', and the function takes 4x8xf32"),
     "rank": (np.ones((1, 4, 8), np.float32), r"given 1x4x8xf32 in 'x.npy', and the function takes 4x8xf32"),
 }
@@ -76,7 +79,10 @@ def test_an_input_that_does_not_fit(kind, numtrace, layer, tmp_path):
 
 
 def test_too_many_inputs(numtrace, layer):
-    refused(numtrace("run", *layer, "--input", "4x8xf32=2"), r"2 given as --input, and the function takes 1 \(4x8xf32\)")
+    refused(
+        numtrace("run", *layer, "--input", "4x8xf32=2"),
+        r"2 given as --input, and the function takes 1 \(4x8xf32\)",
+    )
 
 
 def test_an_npy_with_objects_is_never_unpickled(numtrace, layer, tmp_path):
@@ -85,7 +91,9 @@ def test_an_npy_with_objects_is_never_unpickled(numtrace, layer, tmp_path):
             return (open, (str(tmp_path / "exploded"), "w"))
 
     np.save(tmp_path / "x.npy", np.array([Bomb()], object), allow_pickle=True)
-    refused(numtrace("run", *layer[:3], "--input", "@x.npy"), "holds Python objects, which are never unpickled")
+    refused(
+        numtrace("run", *layer[:3], "--input", "@x.npy"), "holds Python objects, which are never unpickled"
+    )
     assert not (tmp_path / "exploded").exists()
 
 
@@ -102,5 +110,7 @@ def test_seeds_and_inputs_exclude_each_other(numtrace, layer):
 
 
 def test_a_dynamic_input_has_no_random_value(numtrace, tmp_path):
-    (tmp_path / "m.mlir").write_text("func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> }")
+    (tmp_path / "m.mlir").write_text(
+        "func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> }"
+    )
     refused(numtrace("run", "m.mlir"), r"input 0 is \?xf32, and its dynamic dims have no size; give --input")

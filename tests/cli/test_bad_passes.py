@@ -51,7 +51,9 @@ def test_an_option_that_numtrace_does_not_have(numtrace, layer):
 
 
 def test_unknown_variants(numtrace, layer):
-    refused(numtrace("run", *layer, "--variants", "alone,triples"), "'triples' is not one of alone, pairs, all")
+    refused(
+        numtrace("run", *layer, "--variants", "alone,triples"), "'triples' is not one of alone, pairs, all"
+    )
 
 
 # A feature that each asks for, as the compiler and as the kernel call it.
@@ -66,17 +68,27 @@ def test_a_target_that_the_host_lacks(numtrace, layer, tmp_path):
         pytest.skip("the list is of x86 CPUs")
     cpu, (feature, _) = next((cpu, names) for cpu, names in CPUS.items() if f" {names[1]}" not in flags)
     result = numtrace("run", *layer, "--out", "run", "--", f"--iree-llvmcpu-target-cpu={cpu}")
-    refused(result, rf"the target {cpu} needs what this host lacks: .*\b{re.escape(feature)}\b.*target-cpu=host", code=3)
+    refused(
+        result,
+        rf"the target {cpu} needs what this host lacks: .*\b{re.escape(feature)}\b.*target-cpu=host",
+        code=3,
+    )
     assert "compile to" not in result.err, "before anything is compiled or run"
     assert list((tmp_path / "run" / "variants").iterdir()) == []
 
 
 def test_a_device_that_the_runtime_does_not_know(numtrace, layer):
-    refused(numtrace("run", *layer, "--device", "abacus"), "--device abacus is not known; this IREE runtime has .*local-task")
+    refused(
+        numtrace("run", *layer, "--device", "abacus"),
+        "--device abacus is not known; this IREE runtime has .*local-task",
+    )
 
 
 def test_an_interpreter_that_is_not_there(numtrace, layer):
-    refused(numtrace("run", *layer, "--python", "/absent/python"), "cannot start the Python interpreter /absent/python")
+    refused(
+        numtrace("run", *layer, "--python", "/absent/python"),
+        "cannot start the Python interpreter /absent/python",
+    )
 
 
 @pytest.fixture

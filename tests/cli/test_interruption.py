@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import start
+from installed import start
+from layers import LOOP
 from processes import descendants, wait_until_gone
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the children in /proc")
@@ -69,8 +70,6 @@ def test_ctrl_c_in_a_variant(layer, tmp_path, numtrace):
 
 
 def test_ctrl_c_while_the_program_runs(tmp_path):
-    from test_failures import LOOP
-
     (tmp_path / "m.mlir").write_text(LOOP)
     process = start(
         "run", "m.mlir", "--input", "4xf32=1", "--input", "i64=1000000000000", "--out", "run", cwd=tmp_path
@@ -95,7 +94,7 @@ def test_ctrl_c_while_a_built_in_model_is_made(tmp_path):
     assert list(cache.glob(".making-*")) == []
 
 
-@pytest.mark.parametrize("stage", ["check the target", "demote-bf16 · compile in one go", "demote-bf16 · trace"])
+@pytest.mark.parametrize("stage", ["check the target", "demote-bf16 · compile in one go"])
 def test_kill_9_takes_the_children_along(stage, layer, tmp_path, numtrace):
     process = start("run", *layer, *THREE, cwd=tmp_path)
     wait_for(process, stage)
@@ -111,8 +110,6 @@ def test_kill_9_takes_the_children_along(stage, layer, tmp_path, numtrace):
 
 
 def test_kill_9_while_the_program_runs(tmp_path):
-    from test_failures import LOOP
-
     (tmp_path / "m.mlir").write_text(LOOP)
     process = start("run", "m.mlir", "--input", "4xf32=1", "--input", "i64=1000000000000", cwd=tmp_path)
     wait_for(process, "baseline · run")

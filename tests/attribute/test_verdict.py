@@ -1,0 +1,76 @@
+"""Verdicts as a table: the first that applies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from numtrace.attribute.verdict import judge
+
+
+def record(**changes: Any) -> dict[str, Any]:
+    output = {"max_abs": 1e-3, "disagreeing": 0, "allclose": None}
+    values: dict[str, Any] = {
+        "split": {"semantic": {"max_abs": 0.0, "pass": 0.0, "lowering": 0.0, "constant": 0.0}, "scale": 1.0},
+        "tainted": False, "traced_equal": True, "changed": [], "no_longer_read": [], "output": output,
+        "outputs": [output], "nonfinite_origin": None, "torch_same_dtype": None,
+    }  # fmt: skip
+    return values | changes
+
+
+def semantic(pass_: float | None, lowering: float | None) -> dict[str, Any]:
+    total = max(pass_ or 0.0, lowering or 0.0)
+    return {"semantic": {"max_abs": total, "pass": pass_, "lowering": lowering, "constant": 0.0}, "scale": 1.0}
+
+
+def site(match: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "match": match, "tainted": False, "op": "conv", "reason": "no evaluation of x.y", "made_by": [], "made_by_names": [],
+    } | changes  # fmt: skip
+
+
+BASELINE = {"differing": []}
+
+
+@pytest.mark.parametrize(
+    ("given", "sites", "baseline", "verdict"),
+    [
+        (record(), [], True, "ok"),
+        (record(), [], False, "ok"),
+        (record(split=semantic(0.0, 1e-9)), [], True, "lowering-bug"),
+        (record(split=semantic(1e-9, 0.0)), [], False, "pass-bug"),
+        (record(split=semantic(1e-12, 0.0)), [], False, "ok"),
+        # What the lowering changed is not the pass's fault.
+        (record(split=semantic(0.0, 1e-3)), [], False, "ok"),
+        (record(tainted=True, split=semantic(1.0, 0.0)), [site("uncovered")], False, "inconclusive"),
+        (record(traced_equal=False), [], False, "inconclusive"),
+        (record(), [site("differs")], False, "inconclusive"),
+        (record(), [site("uncovered")], False, "inconclusive"),
+        (record(output={"max_abs": 0.0, "disagreeing": 2, "allclose": None}), [], False, "over-tolerance"),
+    ],
+)
+def test_the_first_that_applies(given: dict, sites: list, baseline: bool, verdict: str) -> None:
+    before = None if baseline else BASELINE
+    assert judge(given, sites, is_baseline=baseline, baseline=before, tolerant=False).verdict == verdict
+
+
+def test_a_tolerance_is_asked_of_every_output() -> None:
+    good, bad = ({"max_abs": 1.0, "disagreeing": 0, "allclose": ok} for ok in (True, False))
+    given = record(output=bad, outputs=[good, bad])
+    assert judge(given, [], is_baseline=False, baseline=BASELINE, tolerant=True).verdict == "over-tolerance"
+    assert judge(record(outputs=[good]), [], is_baseline=False, baseline=BASELINE, tolerant=True).verdict == "ok"
+
+
+def test_without_a_baseline_the_pass_is_not_accused_of_what_the_lowering_may_have_done() -> None:
+    unknown = {"semantic": {"max_abs": 1.0, "pass": None, "lowering": None, "constant": 0.0}, "scale": 1.0}
+    assert judge(record(split=unknown), [], is_baseline=False, baseline=None, tolerant=False).verdict == "inconclusive"
+    lowered = record(split=semantic(0.0, 1.0))
+    assert judge(lowered, [], is_baseline=False, baseline=None, tolerant=False).verdict == "lowering-bug"
+
+
+def test_the_reason_names_the_ops_that_the_pass_changed() -> None:
+    differing = site("differs", op="add", made_by=[7, 9], made_by_names=["convolution_3", "add"])
+    given = record(split=semantic(0.5, 0.0), changed=[7], no_longer_read=["w.bias"])
+    reason = judge(given, [differing], is_baseline=False, baseline=BASELINE, tolerant=False).reason
+    assert "convolution_3" in reason and "w.bias" in reason and "add" not in reason
