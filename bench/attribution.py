@@ -129,10 +129,21 @@ def main() -> None:
 
 
 def _figures(name: str) -> dict[str, Any]:
-    environment = os.environ | {"OMP_WAIT_POLICY": "passive", "THP_MEM_ALLOC_ENABLE": "1"}  # as numtrace/workers.py
+    environment = os.environ | {
+        "OMP_WAIT_POLICY": "passive",
+        "THP_MEM_ALLOC_ENABLE": "1",
+    }  # as numtrace/workers.py
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder, "run")
-        numtrace = [sys.executable, "-c", "from numtrace.cli import main; main()", "run", name, "--out", str(run)]
+        numtrace = [
+            sys.executable,
+            "-c",
+            "from numtrace.cli import main; main()",
+            "run",
+            name,
+            "--out",
+            str(run),
+        ]
         subprocess.run(numtrace, check=True, stdout=subprocess.DEVNULL)
         command = [sys.executable, __file__, "--measure", str(run)]
         result = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment)

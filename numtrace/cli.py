@@ -29,20 +29,38 @@ _COMPILER_ARGUMENTS: list[str] = []
 
 @app.command(context_settings={"help_option_names": ["-h", "--help"]})
 def run(
-    model: Annotated[str, typer.Argument(help="A built-in model, or an .mlir or .mlirbc file.", show_default=False)] = "",
-    passes: Annotated[list[str], typer.Option("--pass", help="A pass by name or pipeline text; repeatable. See `numtrace passes`.")] = [],  # noqa: B006
-    command: Annotated[str, typer.Option(help="A file with an iree-compile command line (`-` is stdin).")] = "",
-    params: Annotated[list[str], typer.Option(metavar="SCOPE=FILE", help="A parameter archive; repeatable.")] = [],  # noqa: B006
-    inputs: Annotated[list[str], typer.Option("--input", help="An input as in iree-run-module; repeatable. Seeded random without.")] = [],  # noqa: B006
+    model: Annotated[
+        str, typer.Argument(help="A built-in model, or an .mlir or .mlirbc file.", show_default=False)
+    ] = "",
+    passes: Annotated[
+        list[str],
+        typer.Option("--pass", help="A pass by name or pipeline text; repeatable. See `numtrace passes`."),
+    ] = [],  # noqa: B006
+    command: Annotated[
+        str, typer.Option(help="A file with an iree-compile command line (`-` is stdin).")
+    ] = "",
+    params: Annotated[
+        list[str], typer.Option(metavar="SCOPE=FILE", help="A parameter archive; repeatable.")
+    ] = [],  # noqa: B006
+    inputs: Annotated[
+        list[str],
+        typer.Option("--input", help="An input as in iree-run-module; repeatable. Seeded random without."),
+    ] = [],  # noqa: B006
     expected: Annotated[list[Path], typer.Option(help="A golden output (.npy), one per result.")] = [],  # noqa: B006
     function: Annotated[str, typer.Option(help="The entry function.")] = "",
-    attention: Annotated[str, typer.Option(help="Form of a built-in model's attention: decomposed or op.")] = "decomposed",
+    attention: Annotated[
+        str, typer.Option(help="Form of a built-in model's attention: decomposed or op.")
+    ] = "decomposed",
     seed: Annotated[int, typer.Option(help="Seed of random inputs.")] = 0,
     seeds: Annotated[int, typer.Option(min=1, help="Run this many seeds and report the worst.")] = 1,
-    modes: Annotated[str, typer.Option("--variants", help="Which variants: of alone, pairs, all.")] = "alone,pairs,all",
+    modes: Annotated[
+        str, typer.Option("--variants", help="Which variants: of alone, pairs, all.")
+    ] = "alone,pairs,all",
     device: Annotated[str, typer.Option(help="IREE device to run on.")] = "local-task",
     threads: Annotated[int, typer.Option(min=0, help="Threads of IREE and of torch; 0 is all cores.")] = 0,
-    python: Annotated[str, typer.Option(help="Python interpreter of the environment with the IREE build to use.")] = "",
+    python: Annotated[
+        str, typer.Option(help="Python interpreter of the environment with the IREE build to use.")
+    ] = "",
     out: Annotated[Path | None, typer.Option(help="Run directory.")] = None,
     atol: Annotated[float | None, typer.Option(min=0, help="Absolute tolerance of the outputs.")] = None,
     rtol: Annotated[float | None, typer.Option(min=0, help="Relative tolerance of the outputs.")] = None,
@@ -50,7 +68,9 @@ def run(
     image: Annotated[bool, typer.Option("--image", help="Tolerate one 8-bit step.")] = False,
     compile_timeout: Annotated[float, typer.Option(min=1, help="Seconds for one compilation.")] = 1800,
     run_timeout: Annotated[float, typer.Option(min=1, help="Seconds without a sign of life.")] = 3600,
-    json_: Annotated[bool, typer.Option("--json", help="Print the report document and nothing else.")] = False,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print the report document and nothing else.")
+    ] = False,
     top: Annotated[int, typer.Option(min=1, help="Dispatches shown per table.")] = 8,
 ) -> None:
     """Compile MODEL with each pass on its own, trace every dispatch, and attribute the error.
@@ -107,7 +127,9 @@ def _standard_output() -> Iterator[None]:
         _discard_standard_output()
     except OSError as error:
         _discard_standard_output()
-        raise OutputError(f"cannot write to standard output: {error.strerror}; the report is in the run directory too") from None
+        raise OutputError(
+            f"cannot write to standard output: {error.strerror}; the report is in the run directory too"
+        ) from None
 
 
 def _discard_standard_output() -> None:
@@ -123,7 +145,9 @@ def _command_text(command: str) -> str:
     try:
         return Path(command).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--command {command} cannot be read: {error}; give a text file, or - for stdin") from None
+        raise UsageError(
+            f"--command {command} cannot be read: {error}; give a text file, or - for stdin"
+        ) from None
 
 
 @app.command()
@@ -153,7 +177,9 @@ def show(
 
 @app.command("passes")
 def list_passes(
-    python: Annotated[str, typer.Option(help="Python interpreter of the environment with the IREE build to ask.")] = "",
+    python: Annotated[
+        str, typer.Option(help="Python interpreter of the environment with the IREE build to ask.")
+    ] = "",
 ) -> None:
     """List the passes, what they touch, and whether the installed IREE has them."""
     from numtrace.report.passes import print_passes
@@ -180,7 +206,9 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
     pass
@@ -211,6 +239,9 @@ def main() -> None:
     except Exception as error:
         if debug:
             raise
-        print(f"numtrace: a fault of numtrace ({type(error).__name__}: {error}); run again with --debug and report it", file=sys.stderr)
+        print(
+            f"numtrace: a fault of numtrace ({type(error).__name__}: {error}); run again with --debug and report it",
+            file=sys.stderr,
+        )
         code = ExitCode.INTERNAL
     sys.exit(int(code))

@@ -67,7 +67,9 @@ class CompileError(NumtraceError):
     exit_code = ExitCode.FAILED
     location: str | None = None
 
-    def __init__(self, message: str, *, kind: str = "compiler-error", stamps: tuple[int, ...] = (), printed: str = ""):
+    def __init__(
+        self, message: str, *, kind: str = "compiler-error", stamps: tuple[int, ...] = (), printed: str = ""
+    ):
         self.kind, self.stamps, self.printed = kind, stamps, printed
         super().__init__(message)
 

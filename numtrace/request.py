@@ -16,7 +16,9 @@ from numtrace.passes.variants import parse_modes
 from numtrace.session import Request
 
 
-def make_request(*, model: str, passes: Sequence[str], command: str, arguments: Sequence[str], **options: Any) -> Request:
+def make_request(
+    *, model: str, passes: Sequence[str], command: str, arguments: Sequence[str], **options: Any
+) -> Request:
     """The request for ``numtrace run``; options are those of the command line by name.
 
     What a pasted command says comes first, an option given besides it wins.

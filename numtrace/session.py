@@ -26,6 +26,7 @@ from numtrace.workers import Worker
 #: The flags of a run that names no target.
 DEFAULT_FLAGS = ("--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host")
 
+
 @dataclass(frozen=True)
 class Request:
     """What the user asked for; the fields are the options of ``numtrace run``."""
@@ -92,7 +93,9 @@ class Session:
         self.directory = RunDirectory.create(request.out or _new_directory(Path(model).stem, self._started))
         self._prepare(model, params)
         count = len(self.plan)
-        self.progress.notice(f"{count} variant{'s' * (count > 1)}: {', '.join(variant.name for variant in self.plan)}")
+        self.progress.notice(
+            f"{count} variant{'s' * (count > 1)}: {', '.join(variant.name for variant in self.plan)}"
+        )
         for number, variant in enumerate(self.plan, start=1):
             self.progress.variant(variant.name, number, len(self.plan))
             try:
@@ -132,8 +135,12 @@ class Session:
                 ],
                 parameters=[schema.Parameters(scope=scope, path=path) for scope, path in prepared["params"]],
             ),
-            target=schema.Target(backend=_backend(self.flags), device=request.device, cpu=prepared["cpu"], flags=self.flags),
-            reference=schema.Reference(kind=prepared["reference"], dtype="f64", golden_max_abs=baseline.get("golden_max_abs")),
+            target=schema.Target(
+                backend=_backend(self.flags), device=request.device, cpu=prepared["cpu"], flags=self.flags
+            ),
+            reference=schema.Reference(
+                kind=prepared["reference"], dtype="f64", golden_max_abs=baseline.get("golden_max_abs")
+            ),
             tolerance=request.tolerance,
             notices=self.notices,
             planned=len(self.plan),
@@ -163,11 +170,15 @@ class Session:
         params = [(scope, str(path.expanduser().absolute())) for scope, path in request.params]
         if request.model not in models.NAMES:
             if request.attention != "decomposed":
-                raise UsageError("--attention chooses a form of a built-in model; a model from a file is as it is")
+                raise UsageError(
+                    "--attention chooses a form of a built-in model; a model from a file is as it is"
+                )
             return str(Path(request.model).expanduser()), params
         given = [path for scope, path in request.params if scope in ("", "model")]
         if len(given) != len(params) or len(given) > 1:
-            raise UsageError(f"{request.model} takes one --params model=FILE.safetensors, or none for seeded weights")
+            raise UsageError(
+                f"{request.model} takes one --params model=FILE.safetensors, or none for seeded weights"
+            )
         self.progress.stage(f"build {request.model}")
         built = models.build(request.model, request.attention, None, given[0] if given else None)
         self.notices += built.notices
@@ -238,7 +249,13 @@ class Session:
             message = str(error)
             if error.kind == "crash" and (where := self._locate(job, path)):
                 message += f"; {where}"
-            event = {"event": "error", "error": "RunError", "kind": error.kind, "message": message, "exit_code": int(ExitCode.FAILED)}
+            event = {
+                "event": "error",
+                "error": "RunError",
+                "kind": error.kind,
+                "message": message,
+                "exit_code": int(ExitCode.FAILED),
+            }
         match event["event"]:
             case "same-as":
                 return self._same(variant, pipeline, event["other"], folder)
@@ -248,7 +265,9 @@ class Session:
                 return self._finished(variant, pipeline, event, sites, folder)
         return self._failed(variant, pipeline, event, sites, folder)
 
-    def _follow(self, job: dict[str, Any], log: Path, folder: VariantFolder, sites: list[dict[str, Any]]) -> dict[str, Any]:
+    def _follow(
+        self, job: dict[str, Any], log: Path, folder: VariantFolder, sites: list[dict[str, Any]]
+    ) -> dict[str, Any]:
         """Keeps the sites as they come and returns the event that ends the job."""
         total = 0
         with closing(self._events(job, log)) as events:
@@ -297,13 +316,21 @@ class Session:
                     self.progress.stage(event["name"])
                 yield event
 
-    def _finished(self, variant: Variant, pipeline: str, event: dict, sites: list[dict], folder: VariantFolder) -> schema.Variant:
+    def _finished(
+        self, variant: Variant, pipeline: str, event: dict, sites: list[dict], folder: VariantFolder
+    ) -> schema.Variant:
         amended = event["amended"]
         for site in sites:
             if site["id"] in amended:
                 site |= {"match": "unmatched", "reason": amended[site["id"]]}
         event["differing"] = [site for site in sites if site["match"] == "differs"]
-        verdict = judge(event, sites, is_baseline=not variant.passes, baseline=self._state.baseline, tolerant=self.request.tolerance is not None)
+        verdict = judge(
+            event,
+            sites,
+            is_baseline=not variant.passes,
+            baseline=self._state.baseline,
+            tolerant=self.request.tolerance is not None,
+        )
         event["folder"] = str(folder.path.absolute())
         self._state.known.setdefault(event["digest"], variant.name)
         if not variant.passes:
@@ -348,7 +375,9 @@ class Session:
             output=first.output, outputs=first.outputs, split=first.split,
         )  # fmt: skip
 
-    def _failed(self, variant: Variant, pipeline: str, event: dict, sites: list[dict], folder: VariantFolder) -> schema.Variant:
+    def _failed(
+        self, variant: Variant, pipeline: str, event: dict, sites: list[dict], folder: VariantFolder
+    ) -> schema.Variant:
         if event["error"] == "OutputError" or (event["exit_code"] == ExitCode.USAGE and not variant.passes):
             raise _raised(event)  # the disk, or the user's own flags: no variant can run
         if event["error"] == "UncoveredOp":
@@ -373,8 +402,19 @@ class Session:
             flags=list(variant.flags), status="interrupted", reason="stopped before it had finished",
         )  # fmt: skip
 
-    def _base(self, variant: Variant, pipeline: str, status: str, verdict: Judgement, folder: VariantFolder, **fields: Any) -> schema.Variant:
-        files = {path.stem if path.suffix != ".txt" else path.name: f"{folder.relative}/{path.name}" for path in sorted(folder.path.glob("*.mlir"))}
+    def _base(
+        self,
+        variant: Variant,
+        pipeline: str,
+        status: str,
+        verdict: Judgement,
+        folder: VariantFolder,
+        **fields: Any,
+    ) -> schema.Variant:
+        files = {
+            path.stem if path.suffix != ".txt" else path.name: f"{folder.relative}/{path.name}"
+            for path in sorted(folder.path.glob("*.mlir"))
+        }
         for name in ("plain.vmfb", "commands.txt", "worker.log", "locate.log"):
             if (folder.path / name).exists():
                 files[name] = f"{folder.relative}/{name}"
@@ -408,9 +448,13 @@ class Session:
 def _with_defaults(flags: tuple[str, ...]) -> list[str]:
     """The user's flags, with a target where they name none."""
     result = list(flags)
-    if not any(flag.startswith(("--iree-hal-target-backends", "--iree-hal-target-device")) for flag in result):
+    if not any(
+        flag.startswith(("--iree-hal-target-backends", "--iree-hal-target-device")) for flag in result
+    ):
         result.insert(0, DEFAULT_FLAGS[0])
-    if any("llvm-cpu" in flag for flag in result) and not any(flag.startswith("--iree-llvmcpu-target-cpu") for flag in result):
+    if any("llvm-cpu" in flag for flag in result) and not any(
+        flag.startswith("--iree-llvmcpu-target-cpu") for flag in result
+    ):
         result.insert(1, DEFAULT_FLAGS[1])
     return result
 
@@ -479,7 +523,9 @@ def _coverage(sites: list[dict[str, Any]]) -> schema.Coverage:
     )
 
 
-def _write_commands(folder: VariantFolder, directory: RunDirectory, job: dict[str, Any], variant: Variant) -> None:
+def _write_commands(
+    folder: VariantFolder, directory: RunDirectory, job: dict[str, Any], variant: Variant
+) -> None:
     """The commands to compile and run this variant by hand, from the run directory."""
     import shlex
 

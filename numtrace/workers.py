@@ -53,7 +53,9 @@ class Worker:
                     start_new_session=True,  # so that its compilers die with it
                 )
             except OSError as error:
-                raise UsageError(f"cannot start the Python interpreter {interpreter}: {error.strerror}") from None
+                raise UsageError(
+                    f"cannot start the Python interpreter {interpreter}: {error.strerror}"
+                ) from None
         assert self._process.stdin is not None
         try:
             # Not closed: its end is how the worker learns that this process is no more.
@@ -120,7 +122,9 @@ class Worker:
             name = signal.Signals(-code).name
             means = _SIGNALS.get(name, "a signal")
             return f"the process died of {name} ({means}) at: {self._doing()}"
-        return f"the process ended with exit code {code} and no result at: {self._doing()}; {self._last_words()}"
+        return (
+            f"the process ended with exit code {code} and no result at: {self._doing()}; {self._last_words()}"
+        )
 
     def _last_words(self) -> str:
         try:

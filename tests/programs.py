@@ -73,7 +73,13 @@ class Recorder:
 class Bench:
     """Prepares a program once and runs variants of it in this process, the baseline first."""
 
-    def __init__(self, folder: Path, text: str, arrays: dict[str, Any] | None = None, params: Sequence[tuple[str, str]] = ()):
+    def __init__(
+        self,
+        folder: Path,
+        text: str,
+        arrays: dict[str, Any] | None = None,
+        params: Sequence[tuple[str, str]] = (),
+    ):
         self.folder = folder
         (folder / "model").mkdir(parents=True)
         model = folder / "program.mlir"
@@ -94,7 +100,9 @@ class Bench:
 
     def run(self, *passes: str, flags: Sequence[str] = ()) -> Ran:
         """Runs the variant with ``passes`` (none: the baseline) and returns what its worker sent."""
-        folder = self.folder / ("-".join(str(i) for i, _ in enumerate(passes)) + "v" + str(len(list(self.folder.iterdir()))))
+        folder = self.folder / (
+            "-".join(str(i) for i, _ in enumerate(passes)) + "v" + str(len(list(self.folder.iterdir())))
+        )
         folder.mkdir()
         base = self.baseline
         job = self._job | {
@@ -104,7 +112,11 @@ class Bench:
         } | {key: self.prepared[key] for key in ("function", "arguments", "results", "reference", "params")}  # fmt: skip
         recorder = Recorder()
         run_variant(job, recorder)
-        ran = Ran(recorder.events[-1] | {"folder": str(folder)}, [e["record"] for e in recorder.events if e["event"] == "site"], self.prepared)
+        ran = Ran(
+            recorder.events[-1] | {"folder": str(folder)},
+            [e["record"] for e in recorder.events if e["event"] == "site"],
+            self.prepared,
+        )
         ran.record["differing"] = [site for site in ran.sites if site["match"] == "differs"]
         if not passes and not flags:
             self.baseline = ran

@@ -27,7 +27,14 @@ CONTRACTIONS = CONVOLUTIONS_3X3 + 3 + 5 + 1
 def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     out = tmp_path_factory.mktemp("main") / "run"
     command = [
-        *(str(Path(sys.executable).with_name("numtrace")), "run", "--pass", "demote-bf16", "--pass", "winograd"),
+        *(
+            str(Path(sys.executable).with_name("numtrace")),
+            "run",
+            "--pass",
+            "demote-bf16",
+            "--pass",
+            "winograd",
+        ),
         *("--json", "--out", str(out)),
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=540)

@@ -28,7 +28,15 @@ def changed_stamps(before: Mapping[str, str], after: Mapping[str, str]) -> list[
 
 
 #: Source ops that compute nothing: that one of them changed says that an op beside it did.
-_PASSIVE = ("util.global", "torch.vtensor.literal", "arith.constant", "tensor.empty", "torch.constant", "torch.prim.", "torch_c.")
+_PASSIVE = (
+    "util.global",
+    "torch.vtensor.literal",
+    "arith.constant",
+    "tensor.empty",
+    "torch.constant",
+    "torch.prim.",
+    "torch_c.",
+)
 
 
 def computing(stamps: Sequence[int], table: Sequence[Mapping[str, str]]) -> list[int]:

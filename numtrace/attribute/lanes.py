@@ -135,8 +135,16 @@ class Lanes:
 
 def same_values(a: list[Any], b: list[Any]) -> bool:
     """Whether two operand lists are the very same tensors, so that one evaluation serves both."""
-    return all(x is y or (isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor) and _same(x, y)) for x, y in zip(a, b, strict=True))
+    return all(
+        x is y or (isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor) and _same(x, y))
+        for x, y in zip(a, b, strict=True)
+    )
 
 
 def _same(x: torch.Tensor, y: torch.Tensor) -> bool:
-    return x.data_ptr() == y.data_ptr() and x.shape == y.shape and x.stride() == y.stride() and x.dtype == y.dtype
+    return (
+        x.data_ptr() == y.data_ptr()
+        and x.shape == y.shape
+        and x.stride() == y.stride()
+        and x.dtype == y.dtype
+    )

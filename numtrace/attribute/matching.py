@@ -179,7 +179,9 @@ def _tied(dispatch: Op) -> list[int]:
 
 def _holding(dispatch: Op, index: int, result: int, uses: Uses, root: int | None) -> Holding:
     target = _targets(dispatch)[index]
-    store = next((op for op in walk(dispatch.regions) if op.name == _STORE and op.operands[1] == target), None)
+    store = next(
+        (op for op in walk(dispatch.regions) if op.name == _STORE and op.operands[1] == target), None
+    )
     if store is None:
         return Holding(root, final=False, moved=False)
     maker, moved = _maker(store.operands[0], uses, set(dispatch.regions[0].arguments))

@@ -35,7 +35,9 @@ def output_record(
         "u8_max": u8_steps(actual, expected) if image else None,
         "nonfinite": gap.nonfinite,
         "disagreeing": gap.kinds.disagreeing,
-        "golden_max_abs": None if golden is None else difference(actual, golden.reshape(actual.shape)).max_abs,
+        "golden_max_abs": None
+        if golden is None
+        else difference(actual, golden.reshape(actual.shape)).max_abs,
         "dtype": dtype,
         "shape": list(actual.shape),
     }
@@ -51,7 +53,9 @@ def _within(actual: Tensor, expected: Tensor, tolerance: dict[str, Any], record:
         checks.append(allclose(actual, expected, tolerance["atol"] or 0.0, tolerance["rtol"] or 0.0).ok)
     if tolerance["psnr_db"] is not None:
         identical = record["max_abs"] == 0 and not record["disagreeing"]
-        checks.append(identical or (record["psnr_db"] is not None and record["psnr_db"] >= tolerance["psnr_db"]))
+        checks.append(
+            identical or (record["psnr_db"] is not None and record["psnr_db"] >= tolerance["psnr_db"])
+        )
     if tolerance["image"]:
         checks.append(record["u8_max"] is not None and record["u8_max"] <= 1 and not record["disagreeing"])
     return all(checks)

@@ -91,7 +91,11 @@ class Reference:
             op.dead = dead
         for slot in op.results:
             stamp = self._owner.get(slot)
-            if stamp is not None and self._left[stamp] > 0 and isinstance(self._machine.env.get(slot), torch.Tensor):
+            if (
+                stamp is not None
+                and self._left[stamp] > 0
+                and isinstance(self._machine.env.get(slot), torch.Tensor)
+            ):
                 self._found.setdefault(stamp, {})[slot] = self._machine.env[slot]
         for slot in dead:
             self._machine.env.pop(slot, None)

@@ -33,7 +33,11 @@ def source_scalars(program: Program) -> set[float]:
     for op in walk([program.body]):
         if op.name == "torch.constant.float":
             found.add(float(op.attributes["value"].value))
-        elif op.name == "arith.constant" and (value := _scalar(op)) is not None and tensor_type(op.result_types[0])[1] == "f64":
+        elif (
+            op.name == "arith.constant"
+            and (value := _scalar(op)) is not None
+            and tensor_type(op.result_types[0])[1] == "f64"
+        ):
             found.add(value)
     return found
 

@@ -59,7 +59,10 @@ def site_terms(
                 total.add(terms[name], start, block[3])
         worst = max(worst, _residual(terms))
         cross += float(torch.dot(block[0], block[3]))
-        norms = [norm + float(torch.dot(value, value)) for norm, value in zip(norms, (block[0], block[3]), strict=True)]
+        norms = [
+            norm + float(torch.dot(value, value))
+            for norm, value in zip(norms, (block[0], block[3]), strict=True)
+        ]
     record = {name: total.term(tuple(compiled.shape), math.sqrt(norms[1])) for name, total in sums.items()}
     product = math.sqrt(norms[0]) * math.sqrt(norms[1])
     record["total"]["cosine"] = max(-1.0, min(1.0, cross / product)) if product else None
@@ -96,7 +99,9 @@ def _residual(terms: dict[str, Tensor]) -> float:
     for part in parts:
         rest -= part
         torch.maximum(largest, part.abs(), out=largest)
-    return float((rest.abs_() / largest).nan_to_num_(nan=0.0, posinf=0.0).max()) / _EPS if rest.numel() else 0.0
+    return (
+        float((rest.abs_() / largest).nan_to_num_(nan=0.0, posinf=0.0).max()) / _EPS if rest.numel() else 0.0
+    )
 
 
 class _Sum:
@@ -122,7 +127,9 @@ class _Sum:
         l2 = math.sqrt(self._square)
         return {
             "max_abs": self._max if self.count or not (self.nan or self.inf) else None,
-            "at": None if self._at < 0 else [int(i) for i in torch.unravel_index(torch.tensor(self._at), shape)],
+            "at": None
+            if self._at < 0
+            else [int(i) for i in torch.unravel_index(torch.tensor(self._at), shape)],
             "mean_abs": self._sum / self.count if self.count else 0.0,
             "rel_l2": l2 / norm if norm else (0.0 if l2 == 0 else None),
             "cosine": None,

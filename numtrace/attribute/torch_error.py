@@ -31,7 +31,9 @@ CONTRACTED = {
 }
 
 
-def torch_outputs(program: Program, function: Op, arguments: Sequence[Any], globals_: Mapping[Any, Any], dtype: str) -> list[Tensor]:
+def torch_outputs(
+    program: Program, function: Op, arguments: Sequence[Any], globals_: Mapping[Any, Any], dtype: str
+) -> list[Tensor]:
     """The outputs of a torch-dialect function, evaluated in ``dtype`` (``f32``, ``bf16`` or ``f16``)."""
     machine = Machine(program, dict(globals_))
     machine.float_dtype = torch.float32

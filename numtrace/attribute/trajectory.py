@@ -104,7 +104,9 @@ class Trajectory:
             NumtraceError: the program's dispatches came in another order than the IR's.
         """
         if key != self._expected:
-            raise NumtraceError(f"the compiled program traced dispatch {key} where its IR has {self._expected}")
+            raise NumtraceError(
+                f"the compiled program traced dispatch {key} where its IR has {self._expected}"
+            )
         try:
             self._expected = self._walk.send(tensors)
         except StopIteration:
@@ -134,7 +136,11 @@ class Trajectory:
                 return
             site = f"{name}/{ordinal}"
             tensors = yield site
-            known = formed[ordinal] if ordinal < len(formed) else Formed(op.stamps, op.stamps[0] if op.stamps else None)
+            known = (
+                formed[ordinal]
+                if ordinal < len(formed)
+                else Formed(op.stamps, op.stamps[0] if op.stamps else None)
+            )
             self._dispatch(op, known, site, tensors)
             ordinal += 1
 
@@ -163,7 +169,9 @@ class Trajectory:
         machine = lanes.machines[REFERENCE]
         constants = self._constants.get(body)
         if constants is None:
-            constants = self._constants[body] = rounded_constants(self.program.executables[body], self._scalars)
+            constants = self._constants[body] = rounded_constants(
+                self.program.executables[body], self._scalars
+            )
         self._note_constants(constants, formed)
         with as_in_source(constants):
             # The reference trajectory has the source's constants: a rounded one is reported by its name, and
@@ -222,10 +230,14 @@ class Trajectory:
         values = [value for value in self._reference.values(stamp) if isinstance(value, Tensor)]  # type: ignore[arg-type]
         shape = tuple(result.exact_reference.shape)
         return [
-            (value, layout) for value in values for layout in layouts(tuple(value.shape), shape, result.holding.window)
+            (value, layout)
+            for value in values
+            for layout in layouts(tuple(value.shape), shape, result.holding.window)
         ]
 
-    def _accept(self, result: _Result, basis: Tensor, source: Tensor, layout: Layout, candidates: list) -> None:
+    def _accept(
+        self, result: _Result, basis: Tensor, source: Tensor, layout: Layout, candidates: list
+    ) -> None:
         others = [
             (other, at)
             for other, at in candidates
@@ -272,12 +284,19 @@ class Trajectory:
         record["constant"] = result.constant
         dtype = record["dtype"]
         assert result.reference is not None
-        record |= site_terms(result.compiled, result.exact_compiled, result.exact_reference, result.reference, dtype)
+        record |= site_terms(
+            result.compiled, result.exact_compiled, result.exact_reference, result.reference, dtype
+        )
         self._first_nonfinite(record, result.compiled, result.reference)
         self._emit(record)
 
-    def _record(self, op: Op, formed: Formed, site: str, holding: Holding, compiled: Tensor, tainted: bool) -> dict[str, Any]:
-        names, shown = self._names, holding.stamp if holding.stamp is not None and not holding.moved else formed.root
+    def _record(
+        self, op: Op, formed: Formed, site: str, holding: Holding, compiled: Tensor, tainted: bool
+    ) -> dict[str, Any]:
+        names, shown = (
+            self._names,
+            holding.stamp if holding.stamp is not None and not holding.moved else formed.root,
+        )
         index = int(site.rsplit(".", 1)[1])
         return {
             "id": site,
@@ -301,7 +320,9 @@ class Trajectory:
             self.summary.origin = (record["id"], record["op"])
             record["nonfinite_first"] = True
 
-    def _uncovered(self, op: Op, formed: Formed, site: str, tensors: list[Tensor], tainted: bool, why: str) -> None:
+    def _uncovered(
+        self, op: Op, formed: Formed, site: str, tensors: list[Tensor], tainted: bool, why: str
+    ) -> None:
         holdings = formed.holdings or [Holding(formed.root, final=False, moved=False) for _ in tensors]
         for index, (slot, compiled, holding) in enumerate(zip(op.results, tensors, holdings, strict=True)):
             record = self._record(op, formed, f"{site}.{index}", holding, compiled, tainted)
@@ -325,7 +346,8 @@ def _agrees(a: Tensor, b: Tensor) -> bool:
     bound = SEMANTIC_FLOOR * _largest(b)
     # A wrong layout is seen in the first block already: no need to go through a gigabyte for it.
     return all(
-        _within(a[start : start + _BLOCK], b[start : start + _BLOCK], bound) for start in range(0, a.numel(), _BLOCK)
+        _within(a[start : start + _BLOCK], b[start : start + _BLOCK], bound)
+        for start in range(0, a.numel(), _BLOCK)
     )
 
 

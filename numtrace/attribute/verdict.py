@@ -54,7 +54,9 @@ def judge(
     if not record["traced_equal"]:
         return Judgement("inconclusive", "the traced program's output is not bit-equal to the plain one's")
     if uncovered:
-        return Judgement("inconclusive", f"{len(uncovered)} sites could not be evaluated, though none reaches the output")
+        return Judgement(
+            "inconclusive", f"{len(uncovered)} sites could not be evaluated, though none reaches the output"
+        )
     before = set() if baseline is None else {site["op"] for site in baseline["differing"]}
     new = [site for site in differing if site["op"] not in before]
     if new:
@@ -67,24 +69,37 @@ def judge(
     if output["disagreeing"]:
         origin = record["nonfinite_origin"]
         made = f"; the first was made by {origin['op']} ({origin['site']})" if origin else ""
-        return Judgement("over-tolerance", f"{output['disagreeing']} outputs are NaN or Inf, not as in the reference{made}")
+        return Judgement(
+            "over-tolerance", f"{output['disagreeing']} outputs are NaN or Inf, not as in the reference{made}"
+        )
     if tolerant and not all(one["allclose"] for one in record["outputs"]):
-        return Judgement("over-tolerance", f"max abs {output['max_abs']:.3g} is over the given tolerance; the error is rounding")
+        return Judgement(
+            "over-tolerance",
+            f"max abs {output['max_abs']:.3g} is over the given tolerance; the error is rounding",
+        )
     return Judgement("ok", _rounding(record, output))
 
 
-def _semantic(own: float | None, differing: Sequence[dict[str, Any]], record: dict[str, Any], lowering: bool) -> str:
+def _semantic(
+    own: float | None, differing: Sequence[dict[str, Any]], record: dict[str, Any], lowering: bool
+) -> str:
     size = "a NaN or Inf" if own is None else f"{own:.3g}"
     what = "the lowering" if lowering else "the pass"
     ops = [name for site in differing for name in suspects(site, set(record["changed"]))]
     where = f", brought in at {_listed(ops)}" if ops else ""
-    lost = f"; the program no longer reads {_listed(record['no_longer_read'])}" if record["no_longer_read"] else ""
+    lost = (
+        f"; the program no longer reads {_listed(record['no_longer_read'])}"
+        if record["no_longer_read"]
+        else ""
+    )
     return f"{what} changed the mathematics: {size} at the output even in exact arithmetic{where}{lost}"
 
 
 def suspects(site: dict[str, Any], changed: set[int]) -> list[str]:
     """The source ops that can have made a differing site: of those at work in it, the ones that the pass changed."""
-    touched = [name for stamp, name in zip(site["made_by"], site["made_by_names"], strict=True) if stamp in changed]
+    touched = [
+        name for stamp, name in zip(site["made_by"], site["made_by_names"], strict=True) if stamp in changed
+    ]
     return touched or [site["op"]]
 
 

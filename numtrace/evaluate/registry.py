@@ -19,7 +19,9 @@ def evaluates(*names: str) -> Callable[[Callable], Callable]:
     def register(fn: Callable) -> Callable:
         for name in names:
             if name in _FUNCTIONS:
-                raise ValueError(f"two evaluations of {name}: {_FUNCTIONS[name].__module__} and {fn.__module__}")
+                raise ValueError(
+                    f"two evaluations of {name}: {_FUNCTIONS[name].__module__} and {fn.__module__}"
+                )
             _FUNCTIONS[name] = fn
         return fn
 

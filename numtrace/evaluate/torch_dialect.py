@@ -97,7 +97,9 @@ def _call(op: Op, name: str, machine, operands: tuple[Any, ...]) -> Any:
 IM2COL = 1 << 28
 
 
-def _convolution_in_stripes(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups) -> Tensor:
+def _convolution_in_stripes(
+    x, weight, bias, stride, padding, dilation, transposed, output_padding, groups
+) -> Tensor:
     """torch's convolution on stripes of output rows: the same sums, a bounded buffer."""
     convolution = torch.ops.aten.convolution.default
     if transposed or x.dim() != 4 or weight.shape[2:].numel() == 1:
@@ -111,7 +113,9 @@ def _convolution_in_stripes(x, weight, bias, stride, padding, dilation, transpos
     for start in range(0, rows, step):
         last = min(start + step, rows) - 1
         part = x[:, :, start * stride[0] : last * stride[0] + reach].contiguous()
-        parts.append(convolution(part, weight, bias, stride, [0, padding[1]], dilation, False, output_padding, groups))
+        parts.append(
+            convolution(part, weight, bias, stride, [0, padding[1]], dilation, False, output_padding, groups)
+        )
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
 
 
@@ -136,7 +140,9 @@ def _argument(argument, value: Any, float_dtype: torch.dtype) -> Any:
         # torch's normalisations want contiguous input in float64.
         return value.to(float_dtype).contiguous() if value.is_floating_point() else value
     if isinstance(value, list):
-        return [_argument(argument, item, float_dtype) if isinstance(item, Tensor) else item for item in value]
+        return [
+            _argument(argument, item, float_dtype) if isinstance(item, Tensor) else item for item in value
+        ]
     if argument.name == "dtype" and isinstance(value, int):
         dtype = SCALAR_TYPES.get(value)
         if dtype is None:

@@ -36,7 +36,12 @@ def compile_file(source: Path, target: Path, flags: Sequence[str], *, timeout: f
     # Absolute: a relative path may begin with a dash.
     command = [iree_compile(), str(source.absolute()), *flags, "-o", str(partial.absolute())]
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
     )
     try:
         printed, _ = process.communicate(timeout=timeout)
@@ -67,7 +72,14 @@ def _aim(flags: Sequence[str]) -> str:
     return phases[-1] if phases else "the executable"
 
 
-def phase(source: Path, target: Path, start: str | None, end: str | None, flags: Sequence[str], timeout: float | None = None) -> str:
+def phase(
+    source: Path,
+    target: Path,
+    start: str | None,
+    end: str | None,
+    flags: Sequence[str],
+    timeout: float | None = None,
+) -> str:
     """Compiles from phase ``start`` (None: the source) to phase ``end`` (None: the whole way), keeping locations."""
     bounds = []
     if start is not None:
@@ -82,6 +94,10 @@ def parse_error(error: Exception, path: Path) -> ModelError:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     detail = next((line for line in lines if "error:" in line), lines[-1] if lines else "no message")
     where = re.search(r'"[^"]*":(\d+):(\d+)', detail)
-    message = detail.split("error:", 1)[-1].split(":", 2)[-1].strip() if where is None else re.split(r'"[^"]*":\d+:\d+:\s*', detail, maxsplit=1)[-1]
+    message = (
+        detail.split("error:", 1)[-1].split(":", 2)[-1].strip()
+        if where is None
+        else re.split(r'"[^"]*":\d+:\d+:\s*', detail, maxsplit=1)[-1]
+    )
     place = f"line {where[1]}, column {where[2]}" if where else "no line given"
     return ModelError(f"{path.name} is not MLIR that the installed IREE parses: {place}: {one_line(message)}")

@@ -47,7 +47,9 @@ def _literals_to_constants(module: ir.Module) -> None:
         if splat or not isinstance(ir.ShapedType(value.type).element_type, ir.FloatType):
             continue
         with ir.InsertionPoint(op), op.location:
-            constant = ir.Operation.create("arith.constant", results=[value.type], attributes={"value": value})
+            constant = ir.Operation.create(
+                "arith.constant", results=[value.type], attributes={"value": value}
+            )
             back = ir.Operation.create(
                 "torch_c.from_builtin_tensor", results=[op.results[0].type], operands=[constant.result]
             )

@@ -10,7 +10,9 @@ from pathlib import Path
 from numtrace.errors import CompileError, TargetError, UsageError
 from numtrace.instrument.compiler import compile_file
 
-_PROBE = "util.func public @probe(%arg0: tensor<4xf32>) -> tensor<4xf32> { util.return %arg0 : tensor<4xf32> }\n"
+_PROBE = (
+    "util.func public @probe(%arg0: tensor<4xf32>) -> tensor<4xf32> { util.return %arg0 : tensor<4xf32> }\n"
+)
 _FEATURES = re.compile(r'cpu_features = "([^"]*)"')
 _CPU = re.compile(r'[{ ]cpu = "([^"]*)"')
 _HOST = "--iree-llvmcpu-target-cpu=host"

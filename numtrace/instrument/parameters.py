@@ -94,7 +94,11 @@ class ParameterArchives:
         except InputError as error:
             asked = _name(*faults[0])
             # Of what is not there at all, the type says what kind of file to look for.
-            needs = "" if self._has(*faults[0]) else f"; the program takes {asked}, {required[faults[0]]}, from there"
+            needs = (
+                ""
+                if self._has(*faults[0])
+                else f"; the program takes {asked}, {required[faults[0]]}, from there"
+            )
             raise InputError(f"{error}{needs}{more}") from error
 
     def index(self, scope: str) -> ParameterIndex:

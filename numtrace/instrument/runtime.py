@@ -103,7 +103,13 @@ class _Loaded:
     traceback of any error that the trace callback met.
     """
 
-    def __init__(self, vmfb: Path, device: str, providers: Sequence[rt.ParameterProvider], sink: rt.HalModuleDebugSink | None):
+    def __init__(
+        self,
+        vmfb: Path,
+        device: str,
+        providers: Sequence[rt.ParameterProvider],
+        sink: rt.HalModuleDebugSink | None,
+    ):
         self._owned: dict[str, Any] = {}
         own = self._owned
         try:
@@ -203,7 +209,9 @@ def require_device(device: str) -> None:
     """
     drivers = rt.query_available_drivers()
     if device.partition("://")[0] not in drivers:
-        raise UsageError(f"--device {device} is not known; this IREE runtime has {', '.join(sorted(drivers))}")
+        raise UsageError(
+            f"--device {device} is not known; this IREE runtime has {', '.join(sorted(drivers))}"
+        )
     try:
         rt.get_device(device, cache=False)
     except (RuntimeError, ValueError) as error:

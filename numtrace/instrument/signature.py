@@ -33,14 +33,22 @@ def find_function(module: ir.Module, wanted: str | None) -> Signature:
     for view in module.body.operations:
         op = view.operation
         if op.name in ("func.func", "util.func") and len(op.regions[0].blocks):
-            visibility = op.attributes["sym_visibility"].value if "sym_visibility" in op.attributes else "public"
+            visibility = (
+                op.attributes["sym_visibility"].value if "sym_visibility" in op.attributes else "public"
+            )
             if visibility != "private":
                 functions[op.attributes["sym_name"].value] = op
-    name = wanted or ("main" if "main" in functions else next(iter(functions), "") if len(functions) == 1 else "")
+    name = wanted or (
+        "main" if "main" in functions else next(iter(functions), "") if len(functions) == 1 else ""
+    )
     if name not in functions:
         if not functions:
             raise ModelError("the model has no public function with a body: there is nothing to run")
-        asked = f"the model has no function {wanted!r}" if wanted else "the model has several functions; choose one with --function"
+        asked = (
+            f"the model has no function {wanted!r}"
+            if wanted
+            else "the model has several functions; choose one with --function"
+        )
         raise ModelError(f"{asked}; its functions: {', '.join(functions)}")
     type_ = functions[name].attributes["function_type"].value
     return Signature(

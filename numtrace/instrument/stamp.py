@@ -51,7 +51,11 @@ def stamp_module(module: ir.Module, file: str = "") -> list[SourceOp]:
             name = ir.FlatSymbolRefAttr(op.attributes["global"]).value
         if not name:
             # torch.aten.add.Tensor is an add, of the overload Tensor.
-            short = kind.split(".")[2] if kind.startswith(("torch.aten.", "torch.prims.")) else kind.rsplit(".", 1)[-1]
+            short = (
+                kind.split(".")[2]
+                if kind.startswith(("torch.aten.", "torch.prims."))
+                else kind.rsplit(".", 1)[-1]
+            )
             counts[short] = counts.get(short, -1) + 1
             name = f"{short}_{counts[short]}" if counts[short] else short
         table.append(SourceOp(number, kind, name, path, _shown(original, file)))

@@ -63,7 +63,11 @@ def _host() -> tuple[str, str]:
     from numtrace.instrument.features import target_cpu
 
     cpu, features = target_cpu(["--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host"])
-    notable = [f for f in ("avx2", "fma", "avx512f", "avx512bf16", "avx512vnni", "amx-bf16", "neon", "bf16") if f in features]
+    notable = [
+        f
+        for f in ("avx2", "fma", "avx512f", "avx512bf16", "avx512vnni", "amx-bf16", "neon", "bf16")
+        if f in features
+    ]
     return f"{cpu} with {len(features)} features, among them {', '.join(notable) or 'none of the usual'}", ""
 
 

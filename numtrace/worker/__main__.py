@@ -51,14 +51,24 @@ def main() -> int:
             exit_code=int(error.exit_code),
             location=getattr(error, "location", None),
         )
-    except Exception as error:  # the boundary of the process: whatever else is a fault of numtrace, with its traceback
+    except (
+        Exception
+    ) as error:  # the boundary of the process: whatever else is a fault of numtrace, with its traceback
         if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
             message = "the worker ran out of memory"
-            channel.send("error", error="RunError", kind="out-of-memory", message=message, exit_code=int(ExitCode.FAILED))
+            channel.send(
+                "error",
+                error="RunError",
+                kind="out-of-memory",
+                message=message,
+                exit_code=int(ExitCode.FAILED),
+            )
         else:
             traceback.print_exc()
             message = f"{type(error).__name__}: {error}"
-            channel.send("error", error="Internal", kind="internal", message=message, exit_code=int(ExitCode.INTERNAL))
+            channel.send(
+                "error", error="Internal", kind="internal", message=message, exit_code=int(ExitCode.INTERNAL)
+            )
     return 0
 
 

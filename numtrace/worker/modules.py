@@ -55,7 +55,9 @@ def entry(program: Program, name: str) -> Op:
     if function is None:
         raise ModelError(f"no function {name!r} at this stage; there is {', '.join(program.functions)}")
     if len(function.regions) != 1:
-        raise ModelError(f"{name} has {len(function.regions)} blocks; numtrace evaluates functions of one block")
+        raise ModelError(
+            f"{name} has {len(function.regions)} blocks; numtrace evaluates functions of one block"
+        )
     return function
 
 
@@ -63,5 +65,6 @@ def arguments(function: Op, inputs: list[torch.Tensor]) -> list[Any]:
     """One value per block argument: the inputs in order, None for fences."""
     values = iter(inputs)
     return [
-        None if str(type_) == "!hal.fence" else next(values, None) for type_ in function.regions[0].argument_types
+        None if str(type_) == "!hal.fence" else next(values, None)
+        for type_ in function.regions[0].argument_types
     ]

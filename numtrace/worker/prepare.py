@@ -57,7 +57,9 @@ def prepare(job: dict[str, Any], channel: Channel) -> None:
         for index, value in enumerate(values):
             _store(np_folder, index, to_numpy(value))
     if job["expected"]:
-        for index, value in enumerate(load_golden([Path(path) for path in job["expected"]], signature.results)):
+        for index, value in enumerate(
+            load_golden([Path(path) for path in job["expected"]], signature.results)
+        ):
             np.save(folder / "inputs" / f"expected{index}.npy", value.double().numpy())
 
     channel.stage("check the target")
@@ -110,7 +112,9 @@ def _read(model: Path) -> bytes:
     try:
         return model.read_bytes()
     except FileNotFoundError:
-        raise ModelError(f"there is no file {model}; give an .mlir or .mlirbc file, or a built-in model") from None
+        raise ModelError(
+            f"there is no file {model}; give an .mlir or .mlirbc file, or a built-in model"
+        ) from None
     except OSError as error:
         raise ModelError(f"{model} cannot be read: {error.strerror}") from None
 

@@ -77,7 +77,9 @@ def _run(variant: Variant) -> None:
         return
     plain = variant.folder / "plain.vmfb"
     channel.stage("compile in one go")
-    compile_file(variant.shared / "source.mlir", plain, [*variant.flags, *variant.pass_flags], timeout=variant.timeout)
+    compile_file(
+        variant.shared / "source.mlir", plain, [*variant.flags, *variant.pass_flags], timeout=variant.timeout
+    )
     no_effect = _same_binary(plain, job.get("baseline_vmfb"))
     if no_effect:
         channel.send("no-effect", digest=digest)
@@ -96,7 +98,12 @@ def _run(variant: Variant) -> None:
     trajectory, reference = _trajectory(variant, flow, params, inputs)
     torch.set_flush_denormal(False)
     outcome = run_module(
-        variant.folder / "traced.vmfb", job["function"], inputs, providers, device=job["device"], callback=_callback(trajectory)
+        variant.folder / "traced.vmfb",
+        job["function"],
+        inputs,
+        providers,
+        device=job["device"],
+        callback=_callback(trajectory),
     )
     summary = trajectory.finish()
     expected = reference.finish()
@@ -108,7 +115,9 @@ def _run(variant: Variant) -> None:
     channel.send(
         "variant",
         digest=digest,
-        ops_changed=_dispatches_changed(variant, flow) if changed is None else len(computing(changed, variant.table)),
+        ops_changed=_dispatches_changed(variant, flow)
+        if changed is None
+        else len(computing(changed, variant.table)),
         changed=computing(changed or [], variant.table),
         no_longer_read=[variant.table[stamp]["name"] for stamp in _no_longer_read(variant, changed or [])],
         traced_equal=_bit_equal(outcome.outputs, plain_run.outputs),
@@ -208,7 +217,10 @@ def _plain_runs(variant: Variant, plain: Path, providers: list, params) -> tuple
         worst = 0.0
         if job["seeds"] > 1:
             expected = _reference(variant, params, inputs, []).finish()
-            gaps = [output_record(a, e, dtype="f32")["max_abs"] for a, e in zip(outcome.outputs, expected, strict=True)]
+            gaps = [
+                output_record(a, e, dtype="f32")["max_abs"]
+                for a, e in zip(outcome.outputs, expected, strict=True)
+            ]
             worst = max(float("inf") if gap is None else gap for gap in gaps)
         runs[seed] = (worst, outcome)
     seed = max(runs, key=lambda s: runs[s][0])
@@ -223,12 +235,22 @@ def _reference(variant: Variant, params, inputs: list[Tensor], wanted: list[int]
     program = Program.parse((variant.shared / f"{stage}.mlir").read_text(encoding="utf-8"))
     function = entry(program, variant.job["function"])
     finals = source_finals(program, function, stage)
-    return Reference(program, function, arguments(function, inputs), load_globals(program, params), finals, wanted)
+    return Reference(
+        program, function, arguments(function, inputs), load_globals(program, params), finals, wanted
+    )
 
 
-def _trajectory(variant: Variant, flow: Program, params, inputs: list[Tensor]) -> tuple[Trajectory, Reference]:
+def _trajectory(
+    variant: Variant, flow: Program, params, inputs: list[Tensor]
+) -> tuple[Trajectory, Reference]:
     formed = formed_dispatches(variant.program("dispatch-creation"))
-    wanted = [h.stamp for dispatches in formed.values() for d in dispatches for h in d.holdings if h.final and h.stamp is not None]
+    wanted = [
+        h.stamp
+        for dispatches in formed.values()
+        for d in dispatches
+        for h in d.holdings
+        if h.final and h.stamp is not None
+    ]
     reference = _reference(variant, params, inputs, wanted)
     function = entry(flow, variant.job["function"])
     source = Program.parse((variant.shared / "source.mlir").read_text(encoding="utf-8"))
@@ -251,11 +273,14 @@ def _bit_equal(a: list[Tensor], b: list[Tensor]) -> bool:
         return value.contiguous().view(torch.uint8) if value.dim() else value.reshape(1).view(torch.uint8)
 
     return len(a) == len(b) and all(
-        x.shape == y.shape and x.dtype == y.dtype and torch.equal(bits(x), bits(y)) for x, y in zip(a, b, strict=True)
+        x.shape == y.shape and x.dtype == y.dtype and torch.equal(bits(x), bits(y))
+        for x, y in zip(a, b, strict=True)
     )
 
 
-def _torch_error(variant: Variant, flow: Program, params, inputs: list[Tensor], expected: list[Tensor]) -> dict[str, Any] | None:
+def _torch_error(
+    variant: Variant, flow: Program, params, inputs: list[Tensor], expected: list[Tensor]
+) -> dict[str, Any] | None:
     """Torch's own error in the narrowest float type of the variant's IR; None without a torch source."""
     job = variant.job
     if job["reference"] != "torch":
@@ -266,7 +291,9 @@ def _torch_error(variant: Variant, flow: Program, params, inputs: list[Tensor], 
     program = Program.parse((variant.shared / "source.mlir").read_text(encoding="utf-8"))
     function = entry(program, job["function"])
     try:
-        outputs = torch_outputs(program, function, arguments(function, inputs), load_globals(program, params), dtype)
+        outputs = torch_outputs(
+            program, function, arguments(function, inputs), load_globals(program, params), dtype
+        )
     except (UncoveredOp, RuntimeError):
         return None
     gaps = [output_record(a, e, dtype="f32")["max_abs"] for a, e in zip(outputs, expected, strict=True)]
@@ -281,12 +308,22 @@ def _narrowest(flow: Program) -> str | None:
     return next((dtype for dtype in ("bf16", "f16", "f32") if dtype in elements), None)
 
 
-def _outcome(variant: Variant, flow: Program, outcome: Outcome, summary: Summary, expected: list[Tensor], params, inputs) -> dict[str, Any]:
+def _outcome(
+    variant: Variant,
+    flow: Program,
+    outcome: Outcome,
+    summary: Summary,
+    expected: list[Tensor],
+    params,
+    inputs,
+) -> dict[str, Any]:
     """The parts of the report that speak of the outputs."""
     job = variant.job
     golden = _golden(variant, len(expected))
     if len(outcome.outputs) != len(expected):
-        raise CompileError(f"the compiled program returned {len(outcome.outputs)} tensors, the source returns {len(expected)}")
+        raise CompileError(
+            f"the compiled program returned {len(outcome.outputs)} tensors, the source returns {len(expected)}"
+        )
     expected = [value.reshape(out.shape) for value, out in zip(expected, outcome.outputs, strict=True)]
     records = [
         output_record(out, want, dtype=type_[1], golden=gold, tolerance=job["tolerance"])
@@ -298,12 +335,29 @@ def _outcome(variant: Variant, flow: Program, outcome: Outcome, summary: Summary
     return {
         "outputs": records,
         "output": worst_first(records),
-        "split": _split(variant, outcome.outputs, exact, expected, _as_stored(variant, flow, summary, params, inputs), params, inputs),
+        "split": _split(
+            variant,
+            outcome.outputs,
+            exact,
+            expected,
+            _as_stored(variant, flow, summary, params, inputs),
+            params,
+            inputs,
+        ),
         "constants": [
-            {"op": ops[0], "ops": ops, "source": r.source, "stored": r.stored, "rel": r.rel, "beyond_half_ulp": r.beyond_half_ulp}
+            {
+                "op": ops[0],
+                "ops": ops,
+                "source": r.source,
+                "stored": r.stored,
+                "rel": r.rel,
+                "beyond_half_ulp": r.beyond_half_ulp,
+            }
             for r, ops in summary.constants.items()
         ],
-        "nonfinite_origin": None if summary.origin is None else {"site": summary.origin[0], "op": summary.origin[1]},
+        "nonfinite_origin": None
+        if summary.origin is None
+        else {"site": summary.origin[0], "op": summary.origin[1]},
         "amended": summary.amended,
         "tainted": summary.tainted_outputs,
         "golden_max_abs": _golden_gap(golden, expected),
@@ -329,7 +383,11 @@ def _largest(value: Tensor) -> float:
 def _semantic_gap(a: list[Tensor], b: list[Tensor]) -> float | None:
     """Between exact values: None where one is NaN or Inf and the other is not, 0 where all are so alike."""
     records = [output_record(x, y.reshape(x.shape), dtype="f64") for x, y in zip(a, b, strict=True)]
-    return None if any(r["disagreeing"] for r in records) else max((r["max_abs"] or 0.0 for r in records), default=0.0)
+    return (
+        None
+        if any(r["disagreeing"] for r in records)
+        else max((r["max_abs"] or 0.0 for r in records), default=0.0)
+    )
 
 
 def _gap(a: list[Tensor], b: list[Tensor]) -> float | None:
@@ -338,7 +396,9 @@ def _gap(a: list[Tensor], b: list[Tensor]) -> float | None:
     return None if None in gaps else max(gaps, default=0.0)
 
 
-def _as_stored(variant: Variant, flow: Program, summary: Summary, params, inputs: list[Tensor]) -> list[Tensor] | None:
+def _as_stored(
+    variant: Variant, flow: Program, summary: Summary, params, inputs: list[Tensor]
+) -> list[Tensor] | None:
     """The baseline's exact outputs with its constants as stored, to say what the rounded ones are worth."""
     if not variant.job["is_baseline"] or not summary.constants:
         return None

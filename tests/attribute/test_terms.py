@@ -66,5 +66,7 @@ def test_blocks_change_nothing(monkeypatch) -> None:
 
 
 def test_integers() -> None:
-    record = site_terms(torch.tensor([3, 5]), torch.tensor([3, 4]), torch.tensor([3, 4]), torch.tensor([3, 4]), "i64")
+    record = site_terms(
+        torch.tensor([3, 5]), torch.tensor([3, 4]), torch.tensor([3, 4]), torch.tensor([3, 4]), "i64"
+    )
     assert record["introduced"]["max_abs"] == 1.0 and record["introduced"]["max_ulp"] is None

@@ -36,7 +36,10 @@ def test_a_convolution_is_verified_and_its_error_is_rounding(biased: Bench) -> N
     assert {site["match"] for site in baseline.sites} <= {"verified", "moved"}
     assert 0 < baseline.record["output"]["max_abs"] < 1e-5
     assert baseline.record["split"]["semantic"]["max_abs"] < 1e-13
-    assert judge(baseline.record, baseline.sites, is_baseline=True, baseline=None, tolerant=False).verdict == "ok"
+    assert (
+        judge(baseline.record, baseline.sites, is_baseline=True, baseline=None, tolerant=False).verdict
+        == "ok"
+    )
 
 
 @pytest.mark.parametrize("name", [WINOGRAD, RAW], ids=["by name", "raw text"])
@@ -57,7 +60,12 @@ def test_demotion_is_rounding(biased: Bench) -> None:
     assert not ran.record["differing"]
     assert ran.record["split"]["semantic"]["pass"] < 1e-13
     assert 1e-4 < ran.record["output"]["max_abs"] < 1e-1
-    assert judge(ran.record, ran.sites, is_baseline=False, baseline=biased.baseline.record, tolerant=False).verdict == "ok"
+    assert (
+        judge(
+            ran.record, ran.sites, is_baseline=False, baseline=biased.baseline.record, tolerant=False
+        ).verdict
+        == "ok"
+    )
 
 
 @pytest.mark.parametrize(("init", "verdict"), [("zero", "ok"), ("3.0", "pass-bug")])
@@ -65,7 +73,12 @@ def test_winograd_is_judged_by_its_numbers(tmp_path, init: str, verdict: str) ->
     bench = Bench(tmp_path, conv_program(init), weights())
     bench.run()
     ran = bench.run(WINOGRAD)
-    assert judge(ran.record, ran.sites, is_baseline=False, baseline=bench.baseline.record, tolerant=False).verdict == verdict
+    assert (
+        judge(
+            ran.record, ran.sites, is_baseline=False, baseline=bench.baseline.record, tolerant=False
+        ).verdict
+        == verdict
+    )
     if verdict == "pass-bug":
         # A fill of 3.0 is lost everywhere alike.
         assert ran.record["differing"][0]["semantic"]["max_abs"] == pytest.approx(3.0, rel=1e-12)
@@ -80,7 +93,7 @@ def test_the_terms_add_up_at_every_site(biased: Bench) -> None:
 def test_without_an_evaluation_the_site_is_uncovered_and_what_follows_is_tainted(tmp_path) -> None:
     rows = "tensor<6x8xf32>"
     identity = "affine_map<(d0, d1) -> (d0, d1)>"
-    body = "{{indexing_maps = [{m}, {m}], iterator_types = [\"parallel\", \"parallel\"]}}".format(m=identity)
+    body = '{{indexing_maps = [{m}, {m}], iterator_types = ["parallel", "parallel"]}}'.format(m=identity)
     text = f"""
 util.func public @main(%x: {rows}, %w: tensor<8x8xf32>) -> {rows} {{
     %zero = arith.constant 0.0 : f32
@@ -140,7 +153,10 @@ def test_one_missing_function_uncovers_its_sites_only(tmp_path, monkeypatch: pyt
     first = next(i for i, site in enumerate(part.sites) if site["match"] == "uncovered")
     assert not any(site["tainted"] for site in part.sites[: first + 1])
     assert all(site["tainted"] for site in part.sites[first + 1 :])
-    assert judge(part.record, part.sites, is_baseline=True, baseline=None, tolerant=False).verdict == "inconclusive"
+    assert (
+        judge(part.record, part.sites, is_baseline=True, baseline=None, tolerant=False).verdict
+        == "inconclusive"
+    )
 
 
 def test_other_op_names_and_no_locations_change_nothing(tmp_path) -> None:

@@ -21,7 +21,10 @@ def record(**changes: Any) -> dict[str, Any]:
 
 def semantic(pass_: float | None, lowering: float | None) -> dict[str, Any]:
     total = max(pass_ or 0.0, lowering or 0.0)
-    return {"semantic": {"max_abs": total, "pass": pass_, "lowering": lowering, "constant": 0.0}, "scale": 1.0}
+    return {
+        "semantic": {"max_abs": total, "pass": pass_, "lowering": lowering, "constant": 0.0},
+        "scale": 1.0,
+    }
 
 
 def site(match: str, **changes: Any) -> dict[str, Any]:
@@ -59,12 +62,17 @@ def test_a_tolerance_is_asked_of_every_output() -> None:
     good, bad = ({"max_abs": 1.0, "disagreeing": 0, "allclose": ok} for ok in (True, False))
     given = record(output=bad, outputs=[good, bad])
     assert judge(given, [], is_baseline=False, baseline=BASELINE, tolerant=True).verdict == "over-tolerance"
-    assert judge(record(outputs=[good]), [], is_baseline=False, baseline=BASELINE, tolerant=True).verdict == "ok"
+    assert (
+        judge(record(outputs=[good]), [], is_baseline=False, baseline=BASELINE, tolerant=True).verdict == "ok"
+    )
 
 
 def test_without_a_baseline_the_pass_is_not_accused_of_what_the_lowering_may_have_done() -> None:
     unknown = {"semantic": {"max_abs": 1.0, "pass": None, "lowering": None, "constant": 0.0}, "scale": 1.0}
-    assert judge(record(split=unknown), [], is_baseline=False, baseline=None, tolerant=False).verdict == "inconclusive"
+    assert (
+        judge(record(split=unknown), [], is_baseline=False, baseline=None, tolerant=False).verdict
+        == "inconclusive"
+    )
     lowered = record(split=semantic(0.0, 1.0))
     assert judge(lowered, [], is_baseline=False, baseline=None, tolerant=False).verdict == "lowering-bug"
 
