@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from numtrace import __version__, models
-from numtrace.attribute.verdict import Judgement, judge
+from numtrace.attribute.verdict import Judgement, judge, suspects
 from numtrace.dumps import schema
 from numtrace.dumps.files import output_errors
 from numtrace.dumps.rundir import RunDirectory, VariantFolder, default_path
@@ -61,6 +61,8 @@ class _State:
     known: dict[str, str] = field(default_factory=dict)
     baseline: dict[str, Any] | None = None
     done: list[schema.Variant] = field(default_factory=list)
+    #: By the passes of a variant with a pass bug: the ops that it was brought in at.
+    blamed: dict[frozenset[str], list[str]] = field(default_factory=dict)
     internal: str | None = None
     torch_errors: dict[str, Any] = field(default_factory=dict)
 
@@ -324,13 +326,18 @@ class Session:
             if site["id"] in amended:
                 site |= {"match": "unmatched", "reason": amended[site["id"]]}
         event["differing"] = [site for site in sites if site["match"] == "differs"]
+        passes = {pass_.name for pass_ in variant.passes}
+        blamed = {op for names, ops in self._state.blamed.items() if names < passes for op in ops}
         verdict = judge(
             event,
             sites,
             is_baseline=not variant.passes,
             baseline=self._state.baseline,
             tolerant=self.request.tolerance is not None,
+            blamed=blamed,
         )
+        if verdict.verdict == "pass-bug":
+            self._state.blamed[frozenset(passes)] = suspects(event["differing"], event["changed"], blamed)
         event["folder"] = str(folder.path.absolute())
         self._state.known.setdefault(event["digest"], variant.name)
         if not variant.passes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ def judge(
     is_baseline: bool,
     baseline: dict[str, Any] | None,
     tolerant: bool,
+    blamed: Collection[str] = (),
 ) -> Judgement:
     """The first verdict of design section 6 that applies to a variant that ran.
 
@@ -32,6 +33,8 @@ def judge(
         is_baseline: whether this is the variant without passes.
         baseline: the baseline's event; None when this is the baseline, or when it has no result.
         tolerant: whether a tolerance was given.
+        blamed: the ops that one of the variant's passes was found to change the mathematics of, alone. Where
+            there are some, the other passes' ops are not named beside them.
     """
     split, scale = record["split"]["semantic"], record["split"]["scale"]
     differing = [site for site in sites if site["match"] == "differs" and not site["tainted"]]
@@ -45,7 +48,7 @@ def judge(
     floor = SEMANTIC_FLOOR * scale
     own = split["max_abs"] if is_baseline or split["pass"] is None else split["pass"]
     if own is None or own > floor:
-        reason = _semantic(own, differing, record, is_baseline)
+        reason = _semantic(own, differing, record, is_baseline, blamed)
         if not is_baseline and split["pass"] is None:
             return Judgement("inconclusive", f"{reason}; or the lowering did: the baseline does not compile")
         return Judgement("lowering-bug" if is_baseline else "pass-bug", reason)
@@ -81,26 +84,32 @@ def judge(
 
 
 def _semantic(
-    own: float | None, differing: Sequence[dict[str, Any]], record: dict[str, Any], lowering: bool
+    own: float | None,
+    differing: Sequence[dict[str, Any]],
+    record: dict[str, Any],
+    lowering: bool,
+    blamed: Collection[str] = (),
 ) -> str:
     size = "a NaN or Inf" if own is None else f"{own:.3g}"
     what = "the lowering" if lowering else "the pass"
-    ops = [name for site in differing for name in suspects(site, set(record["changed"]))]
+    ops = suspects(differing, record["changed"], blamed)
     where = f", brought in at {_listed(ops)}" if ops else ""
-    lost = (
-        f"; the program no longer reads {_listed(record['no_longer_read'])}"
-        if record["no_longer_read"]
-        else ""
-    )
+    lost = f"; the program no longer reads {_listed(record['no_longer_read'])}" if record["no_longer_read"] else ""
     return f"{what} changed the mathematics: {size} at the output even in exact arithmetic{where}{lost}"
 
 
-def suspects(site: dict[str, Any], changed: set[int]) -> list[str]:
-    """The source ops that can have made a differing site: of those at work in it, the ones that the pass changed."""
-    touched = [
-        name for stamp, name in zip(site["made_by"], site["made_by_names"], strict=True) if stamp in changed
-    ]
-    return touched or [site["op"]]
+def suspects(
+    differing: Sequence[dict[str, Any]], changed: Collection[int], blamed: Collection[str] = ()
+) -> list[str]:
+    """The source ops that can have made the differing sites: of those at work in each, the ones that were changed."""
+    names: dict[str, None] = {}
+    for site in differing:
+        touched = [
+            name for stamp, name in zip(site["made_by"], site["made_by_names"], strict=True) if stamp in changed
+        ]
+        touched = [name for name in touched if name in blamed] or touched or [site["op"]]
+        names.update(dict.fromkeys(touched))
+    return list(names)
 
 
 def _ops(sites: Sequence[dict[str, Any]]) -> str:
