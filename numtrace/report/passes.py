@@ -17,5 +17,5 @@ def print_passes(console: Console, python: str | None = None) -> None:
         available, detail = probe.available(pass_, python)
         console.print(Text.assemble((pass_.name, "bold"), "  ", pass_.summary))
         state = Text(detail) if available else Text(f"not available: {detail}", style="yellow")
-        console.print(Padding(Text.assemble(("touches: ", "dim"), pass_.ops), (0, 0, 0, 4)))
-        console.print(Padding(state, (0, 0, 0, 4)))
+        console.print(Padding(Text.assemble(("touches: ", "dim"), pass_.ops), (0, 0, 0, 4), expand=False))
+        console.print(Padding(state, (0, 0, 0, 4), expand=False))
