@@ -80,10 +80,11 @@ def run(
     from numtrace.request import make_request
 
     request = make_request(
-        model=model, passes=passes, command=_command_text(command), arguments=_COMPILER_ARGUMENTS, params=params,
-        inputs=inputs, expected=expected, function=function, attention=attention, seed=seed, seeds=seeds, modes=modes,
-        device=device, threads=threads or len(os.sched_getaffinity(0)), python=python, out=out, atol=atol, rtol=rtol,
-        psnr=psnr, image=image, compile_timeout=compile_timeout, run_timeout=run_timeout,
+        model=model, passes=passes, command=_command_text(command), arguments=_COMPILER_ARGUMENTS,
+        params=params, inputs=inputs, expected=expected, function=function, attention=attention, seed=seed,
+        seeds=seeds, modes=modes, device=device, threads=threads or len(os.sched_getaffinity(0)),
+        python=python, out=out, atol=atol, rtol=rtol, psnr=psnr, image=image,
+        compile_timeout=compile_timeout, run_timeout=run_timeout,
     )  # fmt: skip
     raise typer.Exit(_run(request, json_, top))
 
@@ -115,7 +116,7 @@ def _run(request: Any, json_: bool, top: int) -> int:
 
 @contextmanager
 def _standard_output() -> Iterator[None]:
-    """For printing the result. A reader who leaves early (``| head``) changes nothing, the exit code included.
+    """For printing the result. A reader who leaves early (``| head``) changes nothing, not the exit code.
 
     Raises:
         OutputError: what standard output goes to is full.
@@ -240,7 +241,8 @@ def main() -> None:
         if debug:
             raise
         print(
-            f"numtrace: a fault of numtrace ({type(error).__name__}: {error}); run again with --debug and report it",
+            f"numtrace: a fault of numtrace ({type(error).__name__}: {error}); "
+            "run again with --debug and report it",
             file=sys.stderr,
         )
         code = ExitCode.INTERNAL

@@ -60,8 +60,8 @@ class TargetError(NumtraceError):
 class CompileError(NumtraceError):
     """``iree-compile`` reported an error, crashed or ran out of time.
 
-    ``stamps`` are numtrace's numbers of the source ops that the compiler's message speaks of, innermost first;
-    ``location`` names the first of them, once somebody who has the table of stamps has looked it up.
+    ``stamps`` are numtrace's numbers of the source ops that the compiler's message speaks of, innermost
+    first; ``location`` names the first of them, once somebody who has the table of stamps has looked it up.
     """
 
     exit_code = ExitCode.FAILED

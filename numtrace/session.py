@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -41,7 +41,7 @@ class Request:
     attention: str = "decomposed"
     seed: int = 0
     seeds: int = 1
-    modes: frozenset[str] = MODES
+    modes: frozenset[str] = frozenset(MODES)
     device: str = "local-task"
     threads: int = 0
     python: str | None = None
@@ -286,7 +286,7 @@ class Session:
         raise RunError("the worker ended without a result", kind="exit")
 
     def _locate(self, job: dict[str, Any], path: Path) -> str | None:
-        """In which dispatch the program dies, by running its traced form once more; None when it cannot be said."""
+        """In which dispatch the program dies, by running its traced form again; else None."""
         if not (path / "traced.vmfb").exists():
             return None
         order: list[dict[str, str]] = []
@@ -311,7 +311,7 @@ class Session:
             return f"it dies in dispatch {site['id']}" + (f", {site['op']}" if site["op"] else "")
         return f"it dies after dispatch {reached[-1]}" if reached else None
 
-    def _events(self, job: dict[str, Any], log: Path) -> Iterator[dict[str, Any]]:
+    def _events(self, job: dict[str, Any], log: Path) -> Generator[dict[str, Any], None, None]:
         with Worker(job, log, self.request.python) as worker:
             for event in worker.events(self.request.run_timeout):
                 if event["event"] == "stage":
@@ -378,7 +378,8 @@ class Session:
         else:
             reason = Judgement(first.verdict or "inconclusive", f"the same program as {other}: run once")
         return self._base(
-            variant, pipeline, "same-as", reason, folder, same_as=other, ops_changed=0 if other == "baseline" else first.ops_changed,
+            variant, pipeline, "same-as", reason, folder, same_as=other,
+            ops_changed=0 if other == "baseline" else first.ops_changed,
             output=first.output, outputs=first.outputs, split=first.split,
         )  # fmt: skip
 
@@ -439,7 +440,7 @@ class Session:
         )
 
     def _baseline_file(self, name: str, *, folder: bool = False) -> str | None:
-        """A file that the baseline left (or its folder); None before it ran, or if it did not get that far."""
+        """A file that the baseline left, or its folder; None before it ran, or if it did not get so far."""
         assert self.directory is not None
         baseline = next((done for done in self._state.done if not done.passes), None)
         if baseline is None or baseline.directory is None:
@@ -542,9 +543,10 @@ def _write_commands(
         flags.append(f"--iree-preprocessing-pass-pipeline={job['pipeline']}")
     compile_line = ["iree-compile", "model/source.mlir", *flags, "-o", f"{folder.relative}/by-hand.vmfb"]
     run_line = [
-        "iree-run-module", f"--device={job['device']}", f"--module={folder.relative}/by-hand.vmfb", f"--function={job['function']}",
+        "iree-run-module", f"--device={job['device']}", f"--module={folder.relative}/by-hand.vmfb",
+        f"--function={job['function']}",
         *(f"--parameters={scope}={_relative(Path(path), top)}" for scope, path in job["params"]),
-        *(f"--input={_by_hand(f'{inputs}/{index}', type_, top)}" for index, type_ in enumerate(job["arguments"])),
+        *(f"--input={_by_hand(f'{inputs}/{i}', type_, top)}" for i, type_ in enumerate(job["arguments"])),
     ]  # fmt: skip
     text = f"# {variant.name}, from the run directory\n{shlex.join(compile_line)}\n{shlex.join(run_line)}\n"
     folder.write_text("commands.txt", text)

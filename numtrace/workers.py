@@ -9,8 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -76,8 +76,8 @@ class Worker:
         """The worker's events as they come.
 
         Raises:
-            RunError: it died (with the signal and what it was doing), or said nothing for ``silence`` seconds in
-                a stage that has no time limit of its own.
+            RunError: it died (with the signal and what it was doing), or said nothing for ``silence`` seconds
+                in a stage that has no time limit of its own.
         """
         ended = False
         for line in self._lines(silence):
@@ -103,8 +103,8 @@ class Worker:
                 if (left is not None and left <= 0) or not selector.select(left):
                     self.stop()
                     raise RunError(
-                        f"nothing happened for {silence:.0f} s while it was at: {self._doing()}; it was stopped. "
-                        "Give it more time with --run-timeout",
+                        f"nothing happened for {silence:.0f} s while it was at: {self._doing()}; it was "
+                        "stopped. Give it more time with --run-timeout",
                         kind="time-out",
                     )
                 data = os.read(stream.fileno(), 1 << 20)

@@ -18,7 +18,7 @@ from numtrace.evaluate.affine import Domain, Linear, loop_view, loops_of
 Operand = tuple[Tensor, tuple[Linear, ...]]
 
 #: Elements of one stripe of the output, chosen so that its packed operands stay in the caches.
-STRIPE = 1 << 20
+STRIPE = 1 << 21
 
 
 def contract(a: Operand, b: Operand, out: Operand, domain: Domain) -> Tensor:

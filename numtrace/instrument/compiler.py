@@ -50,8 +50,8 @@ def compile_file(source: Path, target: Path, flags: Sequence[str], *, timeout: f
         process.communicate()
         partial.unlink(missing_ok=True)
         raise CompileError(
-            f"iree-compile was still running after {timeout:.0f} s, on the way to {_aim(flags)}, and was stopped; "
-            "give it more time with --compile-timeout",
+            f"iree-compile was still running after {timeout:.0f} s, on the way to {_aim(flags)}, "
+            "and was stopped; give it more time with --compile-timeout",
             kind="compiler-time-out",
         ) from None
     except BaseException:
@@ -80,7 +80,7 @@ def phase(
     flags: Sequence[str],
     timeout: float | None = None,
 ) -> str:
-    """Compiles from phase ``start`` (None: the source) to phase ``end`` (None: the whole way), keeping locations."""
+    """Compiles from phase ``start`` (None: the source) to phase ``end`` (None: the end), with locations."""
     bounds = []
     if start is not None:
         bounds.append(f"--compile-from={start}")

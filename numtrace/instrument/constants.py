@@ -21,7 +21,7 @@ def externalise(module: ir.Module, archive: Path) -> bool:
     Works in place, at the source stage, on torch literals and ``arith.constant`` alike.
     """
     _literals_to_constants(module)
-    # The pass takes scope and path in one option, and its parser knows no escapes: a plain name, in its folder.
+    # The pass takes scope and path in one option, whose parser knows no escapes: a plain name, in its folder.
     pipeline = (
         "builtin.module(iree-flow-outline-constants,"
         f"iree-io-export-parameters{{path={SCOPE}={archive.name} minimum-size=0}})"

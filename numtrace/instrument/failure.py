@@ -1,4 +1,4 @@
-"""What a failing ``iree-compile`` printed, as one error: the first message, and the source op that it speaks of."""
+"""What a failing ``iree-compile`` printed, as one error: the first message, and its source op."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ def compile_failure(code: int, printed: str, aim: str, target: Path) -> Numtrace
     if cpu := _UNKNOWN_CPU.search(printed):
         accepted = printed[cpu.start() :].splitlines()[1:2]
         return UsageError(f"iree-compile does not know the target CPU. {one_line(' '.join(accepted))}")
-    if code == -signal.SIGXFSZ or (disk := _DISK.search(printed)):
-        why = "the file is larger than is allowed here" if code == -signal.SIGXFSZ else disk[0]
+    disk = _DISK.search(printed)
+    if disk or code == -signal.SIGXFSZ:
+        why = disk[0] if disk else "the file is larger than is allowed here"
         return OutputError(
             f"iree-compile cannot write {target}: {why}; free space, or give another directory with --out"
         )
@@ -56,7 +57,7 @@ def compile_failure(code: int, printed: str, aim: str, target: Path) -> Numtrace
 def name_ops(error: CompileError, table: Sequence[Mapping[str, Any]]) -> CompileError:
     """``error`` with the source op's name, module and original location in place of numtrace's stamps.
 
-    ``table`` is what ``stamp_module`` returned. Functions and modules are named only when there is nothing else.
+    ``table`` is what ``stamp_module`` returned. Functions and modules are named for want of anything else.
     """
     ops = [table[stamp] for stamp in error.stamps if stamp < len(table)]
     inner = [op for op in ops if not op["kind"].endswith((".func", ".module", "module"))] or ops
@@ -68,7 +69,7 @@ def name_ops(error: CompileError, table: Sequence[Mapping[str, Any]]) -> Compile
 
 
 def _without_location(message: str) -> str:
-    """``message`` without the ``loc(…): `` that it may begin with; the brackets nest, and names may hold some."""
+    """``message`` without the ``loc(…): `` it may begin with; the brackets nest, and names may hold some."""
     if not message.startswith("loc("):
         return message
     depth = 0

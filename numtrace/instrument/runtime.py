@@ -98,8 +98,8 @@ def run_module(
 class _Loaded:
     """A module in a VM context.
 
-    The runtime's objects do not hold one another and must go from the top down: a view that outlives its device
-    crashes the process. So they are here, and in no local variable: the frame of one would live on in the
+    The runtime's objects do not hold one another and must go from the top down: a view that outlives its
+    device crashes the process. So they are here, and in no local variable: the frame of one would live on in the
     traceback of any error that the trace callback met.
     """
 

@@ -27,7 +27,7 @@ def find_function(module: ir.Module, wanted: str | None) -> Signature:
     """The function called ``wanted``; without a name ``main``, or the only public one.
 
     Raises:
-        ModelError: there is no such function (the message lists what there is), or it takes other than tensors.
+        ModelError: there is no such function (the message lists those), or it takes other than tensors.
     """
     functions: dict[str, ir.Operation] = {}
     for view in module.body.operations:

@@ -89,7 +89,7 @@ def _do(job: dict[str, Any], channel: Channel) -> None:
 
 
 def _follow_parent() -> None:
-    """Ends this process and its compilers once the parent is gone, even by kill -9: its end of stdin closes then."""
+    """Ends this process and its compilers once the parent is gone, even by kill -9: stdin ends then."""
     while os.read(0, 4096):
         pass
     if os.getpgrp() == os.getpid():

@@ -20,7 +20,7 @@ from numtrace.worker.prepare import stored_inputs
 
 
 def locate(job: dict[str, Any], channel: Channel) -> None:
-    """Sends ``order`` (sites and their ops, as they stand in the IR), a ``reached`` per trace, and ``survived``."""
+    """Sends ``order`` (sites and their ops, as in the IR), a ``reached`` per trace, and ``survived``."""
     folder, shared = Path(job["folder"]), Path(job["shared"])
     table = json.loads((shared / "ops.json").read_text(encoding="utf-8"))
     channel.send("order", sites=_order(folder / "flow.traced.mlir", table))

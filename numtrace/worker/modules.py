@@ -1,4 +1,4 @@
-"""Loading what the jobs share: parsed programs, their parameters as tensors, and arguments for their functions."""
+"""Loading what the jobs share: programs, their parameters as tensors, and arguments for their functions."""
 
 from __future__ import annotations
 

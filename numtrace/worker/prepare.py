@@ -1,4 +1,4 @@
-"""The job before any variant: read the model, stamp it, take its weights out, check inputs, parameters and host."""
+"""The job before any variant: read and stamp the model, take weights out, check inputs, parameters, host."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _described(type_: Any, value: Any) -> dict[str, Any]:
 
 
 def _store(folder: Path, index: int, array: np.ndarray) -> None:
-    """bf16 and f8 as raw integers, since .npy has no names for them, and once more as the bytes iree-run-module reads."""
+    """bf16 and f8, which .npy has no names for, as raw integers, and as bytes for iree-run-module."""
     if not array.dtype.isbuiltin:
         array = array.view(np.dtype(f"uint{8 * array.dtype.itemsize}"))
         array.tofile(folder / f"{index}.bin")
@@ -164,7 +164,8 @@ _DENORMAL = """
 util.func public @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {
   %empty = tensor.empty() : tensor<4xf32>
   %half = arith.constant 5.0e-01 : f32
-  %0 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+  %0 = linalg.generic {
+      indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
       ins(%arg0 : tensor<4xf32>) outs(%empty : tensor<4xf32>) {
   ^bb0(%in: f32, %out: f32):
     %1 = arith.mulf %in, %half : f32

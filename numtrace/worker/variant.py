@@ -1,4 +1,4 @@
-"""The job of one variant: compile by phases, instrument, run plain and traced, and judge every site on the way."""
+"""The job of one variant: compile by phases, instrument, run plain and traced, judge every site."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Variant:
 
 
 def run_variant(job: dict[str, Any], channel: Channel) -> None:
-    """Streams ``site`` events and ends with ``variant``, or with ``same-as`` when another variant is the same."""
+    """Streams ``site`` events and ends with ``variant``, or ``same-as`` when another variant is the same."""
     variant = Variant(job, channel)
     try:
         with shared_cores(job["threads"]):
@@ -143,7 +143,7 @@ def _callback(trajectory: Trajectory):
 
 
 def _compile_stages(variant: Variant) -> tuple[str, list[int] | None]:
-    """Compiles to ``flow`` phase by phase; returns the digest of what was preprocessed and the ops that changed."""
+    """Compiles to ``flow`` by phases; returns a digest of what was preprocessed and the ops that changed."""
     before, start = variant.shared / "input.mlir", "input"
     digest: str = ""
     changed: list[int] | None = None
@@ -207,7 +207,7 @@ def _instrument(variant: Variant) -> int:
 
 
 def _plain_runs(variant: Variant, plain: Path, providers: list, params) -> tuple[int, Outcome, dict | None]:
-    """Runs the untraced program for every seed; returns the seed with the worst output, its run, and the spread."""
+    """Runs the untraced program for every seed; returns the seed of the worst output, its run, the spread."""
     job = variant.job
     runs: dict[int, tuple[float, Outcome]] = {}
     for seed in range(job["seed"], job["seed"] + job["seeds"]):
@@ -322,7 +322,8 @@ def _outcome(
     golden = _golden(variant, len(expected))
     if len(outcome.outputs) != len(expected):
         raise CompileError(
-            f"the compiled program returned {len(outcome.outputs)} tensors, the source returns {len(expected)}"
+            f"the compiled program returned {len(outcome.outputs)} tensors, "
+            f"the source returns {len(expected)}"
         )
     expected = [value.reshape(out.shape) for value, out in zip(expected, outcome.outputs, strict=True)]
     records = [
@@ -383,11 +384,9 @@ def _largest(value: Tensor) -> float:
 def _semantic_gap(a: list[Tensor], b: list[Tensor]) -> float | None:
     """Between exact values: None where one is NaN or Inf and the other is not, 0 where all are so alike."""
     records = [output_record(x, y.reshape(x.shape), dtype="f64") for x, y in zip(a, b, strict=True)]
-    return (
-        None
-        if any(r["disagreeing"] for r in records)
-        else max((r["max_abs"] or 0.0 for r in records), default=0.0)
-    )
+    if any(record["disagreeing"] for record in records):
+        return None
+    return max((record["max_abs"] or 0.0 for record in records), default=0.0)
 
 
 def _gap(a: list[Tensor], b: list[Tensor]) -> float | None:
@@ -430,12 +429,12 @@ def _split(
     constant = variant.job.get("baseline_constant")
     if stored is not None:
         constant = _gap([value.reshape(e.shape) for value, e in zip(stored, exact, strict=True)], exact)
-    scale = max((float(value.double().abs().max()) for value in expected if value.numel()), default=0.0)
+    scale = max((_largest(value) for value in expected), default=0.0)
     return {
         "semantic": {
-            "max_abs": _gap(exact, expected),
-            "pass": None if base is None else _gap(exact, base),
-            "lowering": None if base is None else _gap(base, expected),
+            "max_abs": _semantic_gap(exact, expected),
+            "pass": None if base is None else _semantic_gap(exact, base),
+            "lowering": None if base is None else _semantic_gap(base, expected),
             "constant": constant or 0.0,
         },
         "execution_max_abs": _gap([c.double() for c in compiled], exact),

@@ -20,7 +20,8 @@ def refused(result, pattern):
 def test_no_parameters_at_all(numtrace, layer):
     refused(
         numtrace("run", "layer.mlir"),
-        r"no archive for parameter scope 'model' \(given: none\); add --params model=FILE.*\"fc.weight\", 8x16xf32",
+        r"no archive for parameter scope 'model' \(given: none\); add --params model=FILE.*"
+        r"\"fc.weight\", 8x16xf32",
     )
 
 

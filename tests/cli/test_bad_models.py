@@ -16,7 +16,7 @@ MODELS = {
     "parse": ("func.func @main() {\n  return\n}\n%x = foo.bar\n", "line 4, column 6: .*foo"),
     "type": (
         "func.func @main(%x: tensor<4xf32>) -> tensor<8xf32> {\n  return %x : tensor<4xf32>\n}\n",
-        "m.mlir is not MLIR that the installed IREE parses: line 2, column 3: .*doesn't match function result type",
+        "m.mlir is not MLIR that the installed IREE parses: line 2, column 3: .*doesn't match function",
     ),
     "bytes": (bytes(range(256)), "m.mlir is neither MLIR text nor MLIR bytecode"),
     "bytecode": (b"ML\xefR" + bytes(range(64)), "m.mlir is not MLIR that the installed IREE parses"),
@@ -69,8 +69,8 @@ def test_what_the_lowering_refuses_names_the_op(numtrace, tmp_path):
     # torch dialect that parses, and that IREE cannot lower: 3 against 4 columns
     (tmp_path / "m.mlir").write_text("""
 func.func @main(%a: !torch.vtensor<[2,3],f32>, %b: !torch.vtensor<[4,2],f32>) -> !torch.vtensor<[2,2],f32> {
-  %r = torch.aten.mm %a, %b : !torch.vtensor<[2,3],f32>, !torch.vtensor<[4,2],f32> -> !torch.vtensor<[2,2],f32>
-      loc("mm_0"("block.attention"))
+  %r = torch.aten.mm %a, %b : !torch.vtensor<[2,3],f32>, !torch.vtensor<[4,2],f32>
+      -> !torch.vtensor<[2,2],f32> loc("mm_0"("block.attention"))
   return %r : !torch.vtensor<[2,2],f32>
 }
 """)

@@ -31,11 +31,11 @@ def test_a_pass_that_is_none(text, numtrace, layer):
 
 
 FLAGS = {
-    "--iree-llvmcpu-target-cpuu=host": r"does not know the flag --iree-llvmcpu-target-cpuu=host; iree-compile suggests "
-    "--iree-llvmcpu-target-cpu=host",
+    "--iree-llvmcpu-target-cpuu=host": "does not know the flag --iree-llvmcpu-target-cpuu=host; "
+    "iree-compile suggests --iree-llvmcpu-target-cpu=host",
     "--iree-opt-level=O9": r"does not take the flag --iree-opt-level: 'O9'",
     "--iree-llvmcpu-target-cpu=i8086": r"does not know the target CPU.*sapphirerapids",
-    "--iree-hal-target-backends=fpga": r"target backend 'fpga' not registered; registered backends: .*llvm-cpu",
+    "--iree-hal-target-backends=fpga": "target backend 'fpga' not registered; registered backends: .*llvm",
 }
 
 

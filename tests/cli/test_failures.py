@@ -1,4 +1,4 @@
-"""A variant that fails, in the compiler or at run time: what failed where, the other variants go on, exit 3."""
+"""A variant that fails, in the compiler or at run time: what failed where, the others go on, exit 3."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def test_a_compiler_crash(numtrace, tmp_path):
     # A contraction over nothing divides by zero in IREE 3.13.
     (tmp_path / "m.mlir").write_text("""
 func.func @main(%a: !torch.vtensor<[3,0],f32>, %b: !torch.vtensor<[0,4],f32>) -> !torch.vtensor<[3,4],f32> {
-  %r = torch.aten.mm %a, %b : !torch.vtensor<[3,0],f32>, !torch.vtensor<[0,4],f32> -> !torch.vtensor<[3,4],f32>
+  %r = torch.aten.mm %a, %b : !torch.vtensor<[3,0],f32>, !torch.vtensor<[0,4],f32>
+      -> !torch.vtensor<[3,4],f32>
   return %r : !torch.vtensor<[3,4],f32>
 }
 """)
@@ -122,7 +123,7 @@ def test_a_program_that_never_ends(numtrace, tmp_path):
 
 @pytest.mark.parametrize("code", [0, 7])
 def test_a_worker_that_ends_without_a_word(code, numtrace, layer, tmp_path):
-    """As a program does that is built for another CPU, on some hosts: here an interpreter that stops at the second job."""
+    """As a program built for another CPU does on some hosts: an interpreter that stops at its second job."""
     wrapper = tmp_path / "python"
     wrapper.write_text(
         f"""#!/bin/sh

@@ -44,7 +44,7 @@ def test_a_place_where_nothing_can_be_made(numtrace, layer, tmp_path):
 
 
 def limited(kilobytes: int, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """The command where no file may be larger than that: to a process, a full disk that needs no rights to make."""
+    """The command where no file may be larger than that: a full disk that needs no rights to make."""
     line = f'ulimit -f {kilobytes} && exec "$@"'
     done = subprocess.run(
         ["bash", "-c", line, "bash", str(COMMAND), *arguments],

@@ -1,4 +1,4 @@
-"""``numtrace run`` when all goes well: numbers that are known beforehand, through every way of giving them."""
+"""``numtrace run`` when all goes well: numbers known beforehand, through every way of giving them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ def test_seeds_show_the_spread_and_a_tolerance_decides(numtrace, layer):
 
 
 FOUR = """
-func.func @main(%a: tensor<2x2xf32>, %b: tensor<2x2xf32>, %c: tensor<2x2xf32>, %d: tensor<i64>) -> tensor<2x2xf32> {
+func.func @main(%a: tensor<2x2xf32>, %b: tensor<2x2xf32>, %c: tensor<2x2xf32>, %d: tensor<i64>)
+    -> tensor<2x2xf32> {
   %0 = arith.addf %a, %b : tensor<2x2xf32>
   %1 = arith.addf %0, %c : tensor<2x2xf32>
   return %1 : tensor<2x2xf32>

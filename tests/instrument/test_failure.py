@@ -30,7 +30,8 @@ def named(printed, code=1):
 
 def test_stamps_become_the_op_and_its_module():
     error = named(
-        '<unknown>:0: error: loc(callsite("numtrace.2" at "numtrace.1")): \'linalg.matmul\' op does not fit (really)\n'
+        '<unknown>:0: error: loc(callsite("numtrace.2" at "numtrace.1")): '
+        "'linalg.matmul' op does not fit (really)\n"
         '<unknown>:0: note: loc("numtrace.1"): called from\n'
     )
     assert str(error) == "'linalg.matmul' op does not fit (really)"
@@ -73,7 +74,7 @@ Stack dump:
 0.\tProgram arguments: iree-compile a.mlir
  #0 0x00007fd4c4f5a0ab llvm::sys::PrintStackTrace(llvm::raw_ostream&, int) Signals.cpp:0:0
  #1 0x00007fd4c6e11f9a mlir::iree_compiler::IREE::Flow::AnnotateDispatchesPass::runOnOperation() A.cpp:0:0
- #2 0x00007fd4c509d3e0 mlir::iree_compiler::ConstEval::(anonymous namespace)::JitGlobalsPass::runOnOperation() J.cpp:0:0
+ #2 0x00007fd4c509d3e0 mlir::iree_compiler::ConstEval::(anonymous namespace)::JitGlobalsPass::runOnOperation()
 """
 
 
