@@ -96,7 +96,7 @@ class Looked:
         self.sites: list[dict[str, Any]] = []
         self.elements = 0
 
-    def __call__(self, compiled, exact_compiled, exact_reference, reference, dtype):  # noqa: ANN001, ANN204
+    def __call__(self, compiled, exact_compiled, exact_reference, reference, dtype):
         import torch
 
         for exact in (exact_compiled, exact_reference, reference):

@@ -17,7 +17,7 @@ FLAGS = ["--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host"
 
 
 def conv_program(init: str, *, channels: int = 8, size: int = 12) -> str:
-    """One 3x3 convolution, NCHW, stride 1, on an image that is padded already; ``init`` is ``zero``, ``bias`` or a number."""
+    """One 3x3 convolution, NCHW, of an image that is padded; ``init`` is ``zero``, ``bias`` or a number."""
     c, n = channels, size
     image, out = f"tensor<1x{c}x{n + 2}x{n + 2}xf32>", f"tensor<1x{c}x{n}x{n}xf32>"
     weight = f"tensor<{c}x{c}x3x3xf32>"
@@ -105,11 +105,16 @@ class Bench:
         )
         folder.mkdir()
         base = self.baseline
-        job = self._job | {
-            "folder": str(folder), "pipeline": probe.join([registry.get(name) for name in passes]),
-            "flags": [*FLAGS, *flags], "is_baseline": not passes and not flags, "baseline_folder": None if base is None else base.record["folder"],
+        passing = ("function", "arguments", "results", "reference", "params")
+        job = self._job | {key: self.prepared[key] for key in passing}
+        job |= {
+            "folder": str(folder),
+            "pipeline": probe.join([registry.get(name) for name in passes]),
+            "flags": [*FLAGS, *flags],
+            "is_baseline": not passes and not flags,
+            "baseline_folder": None if base is None else base.record["folder"],
             "baseline_constant": None if base is None else base.record["split"]["semantic"]["constant"],
-        } | {key: self.prepared[key] for key in ("function", "arguments", "results", "reference", "params")}  # fmt: skip
+        }
         recorder = Recorder()
         run_variant(job, recorder)
         ran = Ran(

@@ -44,7 +44,7 @@ class Holding:
 
     ``stamp`` is the source op that made it, ``final`` whether it is that op's result (not an intermediate),
     ``moved`` whether the dispatch only moves it. ``window`` is the part of the tensor that was written (offsets
-    and sizes), None for all of it; ``permutations`` are those that the IR applies on the way.
+    and sizes), None for all of it.
     """
 
     stamp: int | None
@@ -184,7 +184,7 @@ def _holding(dispatch: Op, index: int, result: int, uses: Uses, root: int | None
     )
     if store is None:
         return Holding(root, final=False, moved=False)
-    maker, moved = _maker(store.operands[0], uses, set(dispatch.regions[0].arguments))
+    maker, moved = _maker(store.operands[0], uses)
     stamp = maker.stamps[0] if maker is not None and maker.stamps else root
     readers = uses.stamps(result)
     final = stamp is not None and any(reader != stamp for reader in readers)
@@ -192,13 +192,13 @@ def _holding(dispatch: Op, index: int, result: int, uses: Uses, root: int | None
 
 
 def _window(store: Op) -> tuple[list[int], list[int]] | None:
-    offsets, sizes = store.ints("static_offsets"), store.ints("static_sizes")
-    if min([*offsets, *sizes], default=0) < 0 or set(store.ints("static_strides")) - {1}:
+    offsets, sizes = store.integers("static_offsets"), store.integers("static_sizes")
+    if min([*offsets, *sizes], default=0) < 0 or set(store.integers("static_strides")) - {1}:
         return None
     return (offsets, sizes)
 
 
-def _maker(slot: int, uses: Uses, arguments: set[int]) -> tuple[Op | None, bool]:
+def _maker(slot: int, uses: Uses) -> tuple[Op | None, bool]:
     """The op that computed ``slot``, seen through moves; and whether there is none: the value was only moved."""
     last: Op | None = None
     while True:
@@ -206,29 +206,29 @@ def _maker(slot: int, uses: Uses, arguments: set[int]) -> tuple[Op | None, bool]
         if op is None or op.name == _LOAD:
             return last, True
         if op.maps and (inner := _yielded(op, uses, op.results.index(slot))) is not None:
-            kind, value = inner
-            if kind == "moved":
-                last, slot = op, value
-                continue
-            return value, False
+            if isinstance(inner, Op):
+                return inner, False
+            last, slot = op, inner
+            continue
         if op.name in _MOVES:
             last, slot = op, op.operands[0]
             continue
         return op, False
 
 
-def _yielded(op: Op, uses: Uses, index: int) -> tuple[str, object] | None:
-    """What a structured op yields: an operand unchanged (``moved``, its slot), or what its last scalar op makes."""
+def _yielded(op: Op, uses: Uses, index: int) -> Op | int | None:
+    """What a structured op yields: the scalar op that makes it, or the slot of the operand that it hands on.
+
+    None when it yields its own output's old value.
+    """
     block = op.regions[0]
     slot = block.ops[-1].operands[index]
     while (scalar := uses.producer.get(slot)) is not None and scalar.name in _FLOAT_CASTS:
         slot = scalar.operands[0]
     if slot in block.arguments:
         position = block.arguments.index(slot)
-        return ("moved", op.operands[position]) if position < len(op.maps) - len(op.results) else None
-    if scalar is not None and scalar.stamps:
-        return ("made", scalar)
-    return ("made", op)
+        return op.operands[position] if position < len(op.maps) - len(op.results) else None
+    return scalar if scalar is not None and scalar.stamps else op
 
 
 def source_finals(program: Program, function: Op, stage: str) -> dict[int, list[int]]:

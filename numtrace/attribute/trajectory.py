@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import torch
@@ -128,21 +129,16 @@ class Trajectory:
         yield from self._function(function, function.symbol.removesuffix("$async"), arguments)
 
     def _function(self, function: Op, name: str, arguments: list[Any]) -> Generator[str, list[Tensor], None]:
-        formed = self._formed.get(name, [])
-        ordinal = 0
+        formed = iter(self._formed.get(name, ()))
+        ordinals = count()
         for op in self.lanes.walk(function, arguments):
             if op.name in TERMINATORS:
                 self._outputs(op)
                 return
-            site = f"{name}/{ordinal}"
+            site = f"{name}/{next(ordinals)}"
             tensors = yield site
-            known = (
-                formed[ordinal]
-                if ordinal < len(formed)
-                else Formed(op.stamps, op.stamps[0] if op.stamps else None)
-            )
+            known = next(formed, None) or Formed(op.stamps, op.stamps[0] if op.stamps else None)
             self._dispatch(op, known, site, tensors)
-            ordinal += 1
 
     def _outputs(self, op: Op) -> None:
         values = [slot for slot in op.operands if isinstance(self.lanes.get(REFERENCE, slot), Tensor)]
@@ -177,9 +173,9 @@ class Trajectory:
             # The reference trajectory has the source's constants: a rounded one is reported by its name, and
             # does not bury another difference beneath it.
             corrected = evaluate_dispatch(machine, op, inputs[REFERENCE])
-            exact = [None] * len(corrected)
+            exact: list[Tensor | None] = [None] * len(corrected)
             if lanes.differs(op.operands):
-                exact = evaluate_dispatch(machine, op, [lanes.get(EXACT, slot) for slot in op.operands])
+                exact = [*evaluate_dispatch(machine, op, [lanes.get(EXACT, slot) for slot in op.operands])]
         # What a correctly rounded one is worth is nobody's fault and far below all else: not evaluated again.
         truncated = any(rounded.beyond_half_ulp for _, rounded in constants)
         reference = evaluate_dispatch(machine, op, inputs[REFERENCE]) if truncated else corrected

@@ -94,7 +94,11 @@ def _semantic(
     what = "the lowering" if lowering else "the pass"
     ops = suspects(differing, record["changed"], blamed)
     where = f", brought in at {_listed(ops)}" if ops else ""
-    lost = f"; the program no longer reads {_listed(record['no_longer_read'])}" if record["no_longer_read"] else ""
+    lost = (
+        f"; the program no longer reads {_listed(record['no_longer_read'])}"
+        if record["no_longer_read"]
+        else ""
+    )
     return f"{what} changed the mathematics: {size} at the output even in exact arithmetic{where}{lost}"
 
 
@@ -105,7 +109,9 @@ def suspects(
     names: dict[str, None] = {}
     for site in differing:
         touched = [
-            name for stamp, name in zip(site["made_by"], site["made_by_names"], strict=True) if stamp in changed
+            name
+            for stamp, name in zip(site["made_by"], site["made_by_names"], strict=True)
+            if stamp in changed
         ]
         touched = [name for name in touched if name in blamed] or touched or [site["op"]]
         names.update(dict.fromkeys(touched))

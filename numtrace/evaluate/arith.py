@@ -208,7 +208,7 @@ _ORDERED = {1: torch.eq, 2: torch.gt, 3: torch.ge, 4: torch.lt, 5: torch.le}
 @evaluates("arith.cmpf")
 def cmpf(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
     # Predicates as numbered by arith::CmpFPredicate: 1-7 ordered, 8-14 the unordered ones.
-    predicate = op.int("predicate")
+    predicate = op.integer("predicate")
     if predicate in _ORDERED:
         return _ORDERED[predicate](a, b)  # false where there is a NaN
     nan = torch.isnan(a) | torch.isnan(b)
@@ -224,7 +224,7 @@ def cmpf(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
 @evaluates("arith.cmpi")
 def cmpi(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
     # Predicates as numbered by arith::CmpIPredicate: eq, ne, then lt, le, gt, ge signed and unsigned.
-    predicate = op.int("predicate")
+    predicate = op.integer("predicate")
     if predicate >= 6:
         a, b = _sortable(a), _sortable(b)
         predicate -= 4

@@ -45,4 +45,4 @@ def fill(op: Op, machine, value: Tensor, out: Tensor) -> Tensor:
 
 @evaluates("linalg.softmax")
 def softmax(op: Op, machine, value: Tensor, out: Tensor) -> Tensor:
-    return torch.softmax(value, dim=op.int("dimension"))
+    return torch.softmax(value, dim=op.integer("dimension"))

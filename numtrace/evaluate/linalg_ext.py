@@ -56,8 +56,8 @@ _TILE, _KERNEL, _POINTS = 6, 3, 8
 
 
 def _check_sizes(op: Op) -> None:
-    if (op.int("output_tile_size"), op.int("kernel_size")) != (_TILE, _KERNEL):
-        given = f"F({op.int('output_tile_size')}, {op.int('kernel_size')})"
+    if (op.integer("output_tile_size"), op.integer("kernel_size")) != (_TILE, _KERNEL):
+        given = f"F({op.integer('output_tile_size')}, {op.integer('kernel_size')})"
         raise UncoveredOp(op.name, f"{given}, only F(6, 3) is known")
 
 
@@ -67,7 +67,7 @@ def _image_last(op: Op, name: str) -> bool:
     Raises:
         UncoveredOp: they are elsewhere.
     """
-    dims = op.ints(name)
+    dims = op.integers(name)
     if dims == [2, 3]:
         return True
     if dims == ([1, 2] if name == "image_dimensions" else [0, 1]):

@@ -55,23 +55,15 @@ class Op:
         element = tensor_type(self.result_types[0])[1]
         return NATIVE[element] if self.typed else exact_dtype(element)
 
-    def ints(self, name: str) -> list[int]:
+    def integers(self, name: str) -> list[int]:
         """An array-of-integers attribute (``array<i64: …>`` or ``dense<…>``); empty when absent."""
         attribute = self.attributes.get(name)
         if attribute is None:
             return []
         return [int(getattr(value, "value", value)) for value in attribute]
 
-    def int(self, name: str) -> int:
+    def integer(self, name: str) -> int:
         return int(self.attributes[name].value)
-
-    def segments(self) -> list[list[int]]:
-        """The operands split by ``operandSegmentSizes``."""
-        split, at = [], 0
-        for size in self.ints("operandSegmentSizes"):
-            split.append(self.operands[at : at + size])
-            at += size
-        return split
 
 
 @dataclass(slots=True)

@@ -32,6 +32,8 @@ def evaluates_family(*prefixes: str) -> Callable[[Callable], Callable]:
     """Registers ``fn`` for every op whose name begins with one of ``prefixes`` and has no function of its own."""
 
     def register(fn: Callable) -> Callable:
+        if taken := _FAMILIES.keys() & set(prefixes):
+            raise ValueError(f"two evaluations of the family {', '.join(sorted(taken))}")
         _FAMILIES.update(dict.fromkeys(prefixes, fn))
         return fn
 

@@ -135,7 +135,7 @@ def _loop(nest: Nest, machine, inputs: list[Tensor], outs: list[Tensor], whole: 
 def index(op: Op, machine) -> Tensor:
     """The value of a loop, as a tensor along that loop."""
     domain: Domain = machine.domain
-    loop = op.int("dim")
+    loop = op.integer("dim")
     if loop in domain.fixed:
         return torch.tensor(domain.fixed[loop], dtype=torch.int64)
     values = torch.arange(domain.sizes[loop], dtype=torch.int64) + domain.start.get(loop, 0)

@@ -25,7 +25,7 @@ def resolve(static: Sequence[int], dynamic: Sequence[Any]) -> list[int]:
 def split(op: Op, operands: Sequence[Any]) -> list[list[Any]]:
     """Operand values by ``operandSegmentSizes``."""
     parts, at = [], 0
-    for size in op.ints("operandSegmentSizes"):
+    for size in op.integers("operandSegmentSizes"):
         parts.append(list(operands[at : at + size]))
         at += size
     return parts
@@ -49,9 +49,9 @@ def window(value: Tensor, offsets: list[int], sizes: list[int], strides: list[in
 def mixed_window(op: Op, value: Tensor, offsets: list, sizes: list, strides: list) -> Tensor:
     return window(
         value,
-        resolve(op.ints("static_offsets"), offsets),
-        resolve(op.ints("static_sizes"), sizes),
-        resolve(op.ints("static_strides"), strides),
+        resolve(op.integers("static_offsets"), offsets),
+        resolve(op.integers("static_sizes"), sizes),
+        resolve(op.integers("static_strides"), strides),
     )
 
 
@@ -107,7 +107,7 @@ def collapse_shape(op: Op, machine, value: Tensor) -> Tensor:
 
 @evaluates("tensor.expand_shape")
 def expand_shape(op: Op, machine, value: Tensor, *sizes) -> Tensor:
-    return value.reshape(resolve(op.ints("static_output_shape"), sizes))
+    return value.reshape(resolve(op.integers("static_output_shape"), sizes))
 
 
 @evaluates("tensor.extract_slice")
@@ -140,8 +140,8 @@ def extract(op: Op, machine, value: Tensor, *indices: Tensor) -> Tensor:
 def pad(op: Op, machine, *operands) -> Tensor:
     (source,), low, high = split(op, operands)
     source = widen(source)
-    low = resolve(op.ints("static_low"), low)
-    high = resolve(op.ints("static_high"), high)
+    low = resolve(op.integers("static_low"), low)
+    high = resolve(op.integers("static_high"), high)
     if min([*low, *high], default=0) < 0:
         raise UncoveredOp("tensor.pad", "negative padding")
     block = op.regions[0]
@@ -166,4 +166,4 @@ def from_elements(op: Op, machine, *values: Tensor) -> Tensor:
 
 @evaluates("tensor.concat")
 def concat(op: Op, machine, *values: Tensor) -> Tensor:
-    return torch.cat([widen(value) for value in values], dim=op.int("dim"))
+    return torch.cat([widen(value) for value in values], dim=op.integer("dim"))

@@ -93,7 +93,7 @@ def test_the_terms_add_up_at_every_site(biased: Bench) -> None:
 def test_without_an_evaluation_the_site_is_uncovered_and_what_follows_is_tainted(tmp_path) -> None:
     rows = "tensor<6x8xf32>"
     identity = "affine_map<(d0, d1) -> (d0, d1)>"
-    body = '{{indexing_maps = [{m}, {m}], iterator_types = ["parallel", "parallel"]}}'.format(m=identity)
+    body = f'{{indexing_maps = [{identity}, {identity}], iterator_types = ["parallel", "parallel"]}}'
     text = f"""
 util.func public @main(%x: {rows}, %w: tensor<8x8xf32>) -> {rows} {{
     %zero = arith.constant 0.0 : f32
@@ -114,7 +114,7 @@ util.func public @main(%x: {rows}, %w: tensor<8x8xf32>) -> {rows} {{
     bench = Bench(tmp_path / "part", text)
     put_back = functions.without("math.tanh")
     try:
-        with pytest.raises(Exception, match="math.tanh"):
+        with pytest.raises(Exception, match=r"math\.tanh"):
             # This source is not torch: the reference is the evaluator's own, and stops with it.
             bench.run()
     finally:

@@ -29,7 +29,8 @@ def semantic(pass_: float | None, lowering: float | None) -> dict[str, Any]:
 
 def site(match: str, **changes: Any) -> dict[str, Any]:
     return {
-        "match": match, "tainted": False, "op": "conv", "reason": "no evaluation of x.y", "made_by": [], "made_by_names": [],
+        "match": match, "tainted": False, "op": "conv", "reason": "no evaluation of x.y",
+        "made_by": [], "made_by_names": [],
     } | changes  # fmt: skip
 
 

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 (lines of MLIR)
 """Named ops against torch's or numpy's in float64; every output has non-zero initial contents."""
 
 import numpy as np

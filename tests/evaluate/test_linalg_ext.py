@@ -1,4 +1,3 @@
-# ruff: noqa: E501 (lines of MLIR)
 """Winograd against direct convolution, attention against its definition in numpy."""
 
 import numpy as np

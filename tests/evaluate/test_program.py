@@ -1,4 +1,3 @@
-# ruff: noqa: E501 (lines of MLIR)
 from numtrace.evaluate.program import Program, walk
 
 SOURCE = """

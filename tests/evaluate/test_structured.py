@@ -1,4 +1,3 @@
-# ruff: noqa: E501 (lines of MLIR)
 """Generic ops: broadcasting, transposed outputs, reductions of every form, index arithmetic."""
 
 import math

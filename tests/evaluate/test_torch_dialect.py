@@ -1,4 +1,3 @@
-# ruff: noqa: E501 (lines of MLIR)
 """The torch dialect: exported modules against torch itself, and single ops with values by hand."""
 
 import numpy as np

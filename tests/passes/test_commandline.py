@@ -31,7 +31,7 @@ iree-compile `
  --iree-opt-const-expr-max-size-increase-threshold=1000000000000000 `
  --iree-opt-const-eval=false `
  .\vae_decode.mlir -o ./vae_f32.vmfb
-"""  # noqa: E501
+"""
 
 BOTH = r"""
 iree-compile `
