@@ -17,7 +17,6 @@ from numtrace.errors import ExitCode, NumtraceError, OutputError, UsageError
 app = typer.Typer(
     name="numtrace",
     help="Which compiler pass and which op brought how much of a model's numerical error.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -222,12 +221,13 @@ def main() -> None:
         at = arguments.index("--")
         arguments, _COMPILER_ARGUMENTS[:] = arguments[:at], arguments[at + 1 :]
     debug = "--debug" in arguments
+    arguments = arguments or ["--help"]
     try:
         code = app(arguments, standalone_mode=False) or 0
         if code == ExitCode.INTERRUPTED:  # typer makes it of a KeyboardInterrupt
             print("numtrace: interrupted", file=sys.stderr)
     except typer.TyperException as error:
-        error.show()
+        print(f"numtrace: {error.format_message().rstrip('.')}; see numtrace --help", file=sys.stderr)
         code = ExitCode.USAGE
     except NumtraceError as error:
         if debug:

@@ -78,7 +78,7 @@ def judge(
     if tolerant and not all(one["allclose"] for one in record["outputs"]):
         return Judgement(
             "over-tolerance",
-            f"max abs {output['max_abs']:.3g} is over the given tolerance; the error is rounding",
+            f"max abs {_number(output['max_abs'])} is over the given tolerance; the error is rounding",
         )
     return Judgement("ok", _rounding(record, output))
 
@@ -90,7 +90,7 @@ def _semantic(
     lowering: bool,
     blamed: Collection[str] = (),
 ) -> str:
-    size = "a NaN or Inf" if own is None else f"{own:.3g}"
+    size = "a NaN or Inf" if own is None else _number(own)
     what = "the lowering" if lowering else "the pass"
     ops = suspects(differing, record["changed"], blamed)
     where = f", brought in at {_listed(ops)}" if ops else ""
@@ -127,8 +127,16 @@ def _listed(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(unique[:most]) + (f" and {len(unique) - most} more" if len(unique) > most else "")
 
 
+def _number(value: float | None) -> str:
+    return "of nothing finite" if value is None else f"{value:.3g}"
+
+
 def _rounding(record: dict[str, Any], output: dict[str, Any]) -> str:
-    text = f"no fault found; the error is rounding, max abs {output['max_abs']:.3g}"
+    if output["max_abs"] is None:
+        return (
+            "no fault found; no element of the output is finite, in the reference as in the compiled program"
+        )
+    text = f"no fault found; the error is rounding, max abs {_number(output['max_abs'])}"
     torch_error = record["torch_same_dtype"]
     if torch_error and torch_error["max_abs"] is not None:
         text += f" (torch in {torch_error['dtype']}: {torch_error['max_abs']:.3g})"

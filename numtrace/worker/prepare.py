@@ -12,18 +12,18 @@ import numpy as np
 from iree.compiler import ir
 
 from numtrace.errors import CompileError, InputError, ModelError
-from numtrace.evaluate.program import Program
 from numtrace.instrument.compiler import compile_file, parse_error, phase
 from numtrace.instrument.constants import SCOPE, externalise
 from numtrace.instrument.dtypes import to_numpy, to_torch
 from numtrace.instrument.failure import name_ops
 from numtrace.instrument.features import require_host
 from numtrace.instrument.inputs import load_golden, load_inputs
-from numtrace.instrument.runtime import require_device, run_module
 from numtrace.instrument.signature import Signature, find_function
 from numtrace.instrument.stamp import stamp_module
 from numtrace.worker.channel import Channel
-from numtrace.worker.modules import archives, required_parameters
+
+# torch and IREE's runtime take seconds to import: a model, a flag or an input that is refused does not wait for
+# them, so what needs them is imported inside functions here.
 
 
 def prepare(job: dict[str, Any], channel: Channel) -> None:
@@ -46,8 +46,10 @@ def prepare(job: dict[str, Any], channel: Channel) -> None:
     source.write_text(module.operation.get_asm(enable_debug_info=True), encoding="utf-8")
     (folder / "ops.json").write_text(json.dumps([op.as_dict() for op in table]), encoding="utf-8")
 
+    channel.stage("check the target")
+    cpu = require_host(job["flags"], job["compile_timeout"])
+
     channel.stage("check inputs and parameters")
-    archives(params).check(required_parameters(Program(module)))
     notices: list[str] = []
     for number in range(job["seeds"]):
         values, said = load_inputs(job["inputs"], signature.arguments, job["seed"] + number)
@@ -62,9 +64,8 @@ def prepare(job: dict[str, Any], channel: Channel) -> None:
         ):
             np.save(folder / "inputs" / f"expected{index}.npy", value.double().numpy())
 
-    channel.stage("check the target")
-    require_device(job["device"])
-    cpu = require_host(job["flags"], job["compile_timeout"])
+    _require_runtime(module, params, job["device"])
+
     channel.stage("compile to the input stage")
     try:
         phase(source, folder / "input.mlir", None, "input", job["flags"], job["compile_timeout"])
@@ -83,6 +84,16 @@ def prepare(job: dict[str, Any], channel: Channel) -> None:
         notices=notices,
         environment=_environment(job),
     )
+
+
+def _require_runtime(module: ir.Module, params: list, device: str) -> None:
+    """Parameters for all that the module asks for, and a device to run on."""
+    from numtrace.evaluate.program import Program
+    from numtrace.instrument.runtime import require_device
+    from numtrace.worker.modules import archives, required_parameters
+
+    archives(params).check(required_parameters(Program(module)))
+    require_device(device)
 
 
 def _described(type_: Any, value: Any) -> dict[str, Any]:
@@ -179,6 +190,8 @@ util.func public @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {
 def _flushes_denormals(job: dict[str, Any]) -> bool | None:
     """Whether compiled code on the device flushes denormals: half of the least normal f32, by running it."""
     import torch
+
+    from numtrace.instrument.runtime import run_module
 
     try:
         with tempfile.TemporaryDirectory() as folder:

@@ -47,7 +47,7 @@ def test_a_flag_that_the_compiler_refuses(flag, numtrace, layer):
 def test_an_option_that_numtrace_does_not_have(numtrace, layer):
     result = numtrace("run", *layer, "--bogus")
     assert result.code == 2
-    assert "--bogus" in result.err
+    assert "No such option: --bogus" in result.said
 
 
 def test_unknown_variants(numtrace, layer):

@@ -43,7 +43,7 @@ def statuses(folder: Path) -> dict[str, str]:
 
 
 # Stages in which the worker runs Python, in which iree-compile runs, and in which the program runs.
-@pytest.mark.parametrize("stage", ["read the model", "check the target"])
+@pytest.mark.parametrize("stage", ["read the model", "check inputs and parameters"])
 def test_ctrl_c_while_preparing(stage, layer, tmp_path):
     process = start("run", *layer, *THREE, cwd=tmp_path)
     wait_for(process, stage)
