@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -231,7 +232,7 @@ def main() -> None:
         code = ExitCode.USAGE
     except NumtraceError as error:
         if debug:
-            raise
+            traceback.print_exc()
         print(f"numtrace: {error}", file=sys.stderr)
         code = error.exit_code
     except (KeyboardInterrupt, typer.Abort):
@@ -239,7 +240,7 @@ def main() -> None:
         code = ExitCode.INTERRUPTED
     except Exception as error:
         if debug:
-            raise
+            traceback.print_exc()
         print(
             f"numtrace: a fault of numtrace ({type(error).__name__}: {error}); "
             "run again with --debug and report it",

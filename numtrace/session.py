@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -93,7 +94,12 @@ class Session:
         pipelines = {variant.name: probe.join(variant.passes, request.python) for variant in self.plan}
         model, params = self._model()
         self.directory = RunDirectory.create(request.out or _new_directory(Path(model).stem, self._started))
-        self._prepare(model, params)
+        try:
+            self._prepare(model, params)
+        except UsageError:
+            if request.out is None:  # nothing was run: no directory for every mistyped line
+                shutil.rmtree(self.directory.path, ignore_errors=True)
+            raise
         count = len(self.plan)
         self.progress.notice(
             f"{count} variant{'s' * (count > 1)}: {', '.join(variant.name for variant in self.plan)}"
@@ -507,7 +513,8 @@ def _placed(event: dict[str, Any]) -> str:
 
 def _raised(event: dict[str, Any]) -> NumtraceError:
     """The worker's error as an exception of this process, of the same exit code."""
-    error = _ERRORS.get(event["error"], NumtraceError)(_placed(event))
+    other = UsageError if event["exit_code"] == ExitCode.USAGE else NumtraceError
+    error = _ERRORS.get(event["error"], other)(_placed(event))
     error.exit_code = ExitCode(event["exit_code"])
     return error
 

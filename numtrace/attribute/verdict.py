@@ -46,10 +46,11 @@ def judge(
             f"{len(uncovered)} sites could not be evaluated ({ops}); what comes after them proves nothing",
         )
     floor = SEMANTIC_FLOOR * scale
-    own = split["max_abs"] if is_baseline or split["pass"] is None else split["pass"]
+    known = is_baseline or record["split"]["baseline_known"]
+    own = split["max_abs"] if is_baseline or not known else split["pass"]
     if own is None or own > floor:
         reason = _semantic(own, differing, record, is_baseline, blamed)
-        if not is_baseline and split["pass"] is None:
+        if not known:
             return Judgement("inconclusive", f"{reason}; or the lowering did: the baseline does not compile")
         return Judgement("lowering-bug" if is_baseline else "pass-bug", reason)
     if not is_baseline and (split["lowering"] is None or split["lowering"] > floor) and baseline is None:

@@ -439,6 +439,7 @@ def _split(
         },
         "execution_max_abs": _gap([c.double() for c in compiled], exact),
         "scale": scale,
+        "baseline_known": base is not None,
     }
 
 

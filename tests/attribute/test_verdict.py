@@ -12,18 +12,19 @@ from numtrace.attribute.verdict import judge
 def record(**changes: Any) -> dict[str, Any]:
     output = {"max_abs": 1e-3, "disagreeing": 0, "allclose": None}
     values: dict[str, Any] = {
-        "split": {"semantic": {"max_abs": 0.0, "pass": 0.0, "lowering": 0.0, "constant": 0.0}, "scale": 1.0},
+        "split": semantic(0.0, 0.0),
         "tainted": False, "traced_equal": True, "changed": [], "no_longer_read": [], "output": output,
         "outputs": [output], "nonfinite_origin": None, "torch_same_dtype": None,
     }  # fmt: skip
     return values | changes
 
 
-def semantic(pass_: float | None, lowering: float | None) -> dict[str, Any]:
+def semantic(pass_: float | None, lowering: float | None, *, known: bool = True) -> dict[str, Any]:
     total = max(pass_ or 0.0, lowering or 0.0)
     return {
         "semantic": {"max_abs": total, "pass": pass_, "lowering": lowering, "constant": 0.0},
         "scale": 1.0,
+        "baseline_known": known,
     }
 
 
@@ -45,6 +46,8 @@ BASELINE = {"differing": []}
         (record(split=semantic(0.0, 1e-9)), [], True, "lowering-bug"),
         (record(split=semantic(1e-9, 0.0)), [], False, "pass-bug"),
         (record(split=semantic(1e-12, 0.0)), [], False, "ok"),
+        # NaN or Inf on one side only is no number, and changed mathematics.
+        (record(split=semantic(None, 0.0)), [], False, "pass-bug"),
         # What the lowering changed is not the pass's fault.
         (record(split=semantic(0.0, 1e-3)), [], False, "ok"),
         (record(tainted=True, split=semantic(1.0, 0.0)), [site("uncovered")], False, "inconclusive"),
@@ -69,11 +72,10 @@ def test_a_tolerance_is_asked_of_every_output() -> None:
 
 
 def test_without_a_baseline_the_pass_is_not_accused_of_what_the_lowering_may_have_done() -> None:
-    unknown = {"semantic": {"max_abs": 1.0, "pass": None, "lowering": None, "constant": 0.0}, "scale": 1.0}
-    assert (
-        judge(record(split=unknown), [], is_baseline=False, baseline=None, tolerant=False).verdict
-        == "inconclusive"
-    )
+    unknown = semantic(None, None, known=False)
+    unknown["semantic"]["max_abs"] = 1.0
+    given = record(split=unknown)
+    assert judge(given, [], is_baseline=False, baseline=None, tolerant=False).verdict == "inconclusive"
     lowered = record(split=semantic(0.0, 1.0))
     assert judge(lowered, [], is_baseline=False, baseline=None, tolerant=False).verdict == "lowering-bug"
 

@@ -39,10 +39,11 @@ def test_a_model_that_is_none(kind, numtrace, tmp_path):
     assert result.out == ""
 
 
-def test_no_such_file(numtrace):
+def test_no_such_file(numtrace, tmp_path):
     result = numtrace("run", "absent.mlir")
     assert result.code == 2
     assert "there is no file absent.mlir" in result.said
+    assert list(tmp_path.iterdir()) == [], "nothing was run, nothing is left"
 
 
 def test_a_folder_is_no_model(numtrace, tmp_path):
