@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from numtrace.attribute.metrics import ADDITIVITY_BOUND
+from numtrace.attribute.terms import ADDITIVITY_BOUND
 
 #: 3x3 convolutions of the tiny decoder: conv_in, 2 resnets of the mid block and 2 in each of 4 up blocks with two
 #: each, 3 upsamplers, conv_out.

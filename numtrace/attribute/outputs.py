@@ -7,7 +7,9 @@ from typing import Any
 
 from torch import Tensor
 
-from numtrace.attribute.metrics import allclose, difference, is_image, max_ulp, u8_steps
+from numtrace.attribute.closeness import allclose
+from numtrace.attribute.images import is_image, u8_steps
+from numtrace.attribute.metrics import difference, max_ulp
 from numtrace.attribute.ulp import is_float_type
 
 

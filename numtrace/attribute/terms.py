@@ -22,6 +22,12 @@ _TERMS = {"total": (0, 3), "introduced": (0, 1), "inherited": (1, 2), "semantic"
 #: Errors of the compiled program have a size in its own units; inherited and semantic ones are exact values'.
 _IN_ULPS = ("total", "introduced")
 _EPS = 2.0**-52
+#: The greatest ``additivity`` of terms that are float64 differences of shared operands. With M the largest
+#: |term|, u = 2^-53 and eps = 2u: the four rounded differences are off by u·M each. `_residual` subtracts
+#: from total, in this order, introduced, which leaves d_R(x_C) - ref = inherited + semantic, at most 2M, so
+#: rounded by 2u·M; inherited, which leaves semantic, rounded by u·M; semantic, which leaves a few u·M, rounded
+#: by a u of that. A term that is missing is exactly 0 and adds nothing. 7u·M = 3.5 eps·M to first order.
+ADDITIVITY_BOUND = 4.0
 
 
 def site_terms(

@@ -67,6 +67,7 @@ class Summary:
     exact_outputs: list[Tensor] = field(default_factory=list)
     constants: dict[Rounded, list[str]] = field(default_factory=dict)
     origin: tuple[str, str] | None = None
+    disagrees: bool = False  # whether the reference is finite at the origin
     amended: dict[str, str] = field(default_factory=dict)
     tainted_outputs: bool = False
 
@@ -309,11 +310,16 @@ class Trajectory:
         }
 
     def _first_nonfinite(self, record: dict[str, Any], compiled: Tensor, reference: Tensor) -> None:
-        if self.summary.origin is not None or not compiled.is_floating_point():
+        """Notes the first site to hold a NaN or Inf; one that the reference does not have comes before others."""
+        if self.summary.disagrees or not compiled.is_floating_point():
             return
         bad = ~torch.isfinite(compiled.float() if compiled.element_size() == 1 else compiled)
-        if bool(bad.any()) and bool((bad & torch.isfinite(reference)).any()):
+        if not bool(bad.any()):
+            return
+        disagrees = bool((bad & torch.isfinite(reference)).any())
+        if disagrees or self.summary.origin is None:
             self.summary.origin = (record["id"], record["op"])
+            self.summary.disagrees = disagrees
             record["nonfinite_first"] = True
 
     def _uncovered(

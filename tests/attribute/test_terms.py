@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from numtrace.attribute import terms
-from numtrace.attribute.terms import site_terms
+from numtrace.attribute.terms import ADDITIVITY_BOUND, site_terms
 from numtrace.evaluate.tensors import empty
 
 
@@ -70,3 +72,36 @@ def test_integers() -> None:
         torch.tensor([3, 5]), torch.tensor([3, 4]), torch.tensor([3, 4]), torch.tensor([3, 4]), "i64"
     )
     assert record["introduced"]["max_abs"] == 1.0 and record["introduced"]["max_ulp"] is None
+
+
+def test_additivity_is_the_greatest_residual_in_eps_of_the_largest_term() -> None:
+    # total = introduced = 1 (1 + 2^-53 rounds to even), inherited = -2^-53, semantic = 0: off by 2^-53
+    assert site_terms(f64(1.0), f64(-(2.0**-53)), f64(0.0), f64(0.0), "f64")["additivity"] == 0.5
+    # the same at 2^60 beside an element that adds up
+    values = f64(2.0**60, 3.0), f64(-128.0 / 2, 1.0), f64(0.0, 1.0), f64(0.0, 2.0)
+    assert site_terms(*values, "f64")["additivity"] == 64 / 2.0**60 / 2.0**-52
+
+
+def test_a_sum_that_does_not_hold_is_seen() -> None:
+    # off by 1, the largest term is 4: 1/4 in units of 2^-52
+    assert (
+        terms._residual({"total": f64(0.0, 4.0), "introduced": f64(0.0, 1.0), "inherited": f64(0.0, 2.0)})
+        == 2.0**50
+    )
+
+
+FINITE = st.floats(-1e100, 1e100)
+#: Four operands of any size, or of nearly one size, whose differences are rounded the most.
+ROWS = st.one_of(
+    st.tuples(FINITE, FINITE, FINITE, FINITE),
+    st.tuples(*[st.integers(2**52, 2**53 - 1).map(float)] * 2, *[st.floats(-1, 1)] * 2).flatmap(
+        st.permutations
+    ),
+)
+
+
+@given(st.lists(ROWS, min_size=1, max_size=12))
+@settings(max_examples=500, deadline=None)
+def test_terms_of_shared_operands_add_up_within_the_bound(rows: list[tuple[float, ...]]) -> None:
+    compiled, exact, at_reference, reference = (f64(*column) for column in zip(*rows, strict=True))
+    assert site_terms(compiled, exact, at_reference, reference, "f64")["additivity"] <= ADDITIVITY_BOUND

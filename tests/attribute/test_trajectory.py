@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from programs import Bench, conv_program
 
-from numtrace.attribute.metrics import ADDITIVITY_BOUND
+from numtrace.attribute.terms import ADDITIVITY_BOUND
 from numtrace.attribute.verdict import judge
 from numtrace.evaluate import registry as functions
 
