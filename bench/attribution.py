@@ -21,6 +21,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from numtrace.workers import ENVIRONMENT
+
 GOALS = {
     "traced / untraced": 1.1,
     "attributed / untraced": 4.0,
@@ -129,10 +131,7 @@ def main() -> None:
 
 
 def _figures(name: str) -> dict[str, Any]:
-    environment = os.environ | {
-        "OMP_WAIT_POLICY": "passive",
-        "THP_MEM_ALLOC_ENABLE": "1",
-    }  # as numtrace/workers.py
+    environment = os.environ | ENVIRONMENT
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder, "run")
         numtrace = [

@@ -379,7 +379,11 @@ class Session:
 
     def _same(self, variant: Variant, pipeline: str, other: str, folder: VariantFolder) -> schema.Variant:
         first = next(done for done in self._state.done if done.name == other)
-        if other == "baseline":
+        if other == "baseline" and first.verdict in ("inconclusive", "over-tolerance"):
+            reason = Judgement(
+                first.verdict, f"the pass changed nothing, and for the baseline: {first.reason}"
+            )
+        elif other == "baseline":
             reason = Judgement("no-effect", "the pass changed nothing: the program is the baseline's")
         else:
             reason = Judgement(first.verdict or "inconclusive", f"the same program as {other}: run once")

@@ -30,14 +30,17 @@ _SIGNALS = {
 }
 
 
+#: Passive waiting: IREE's and torch's threads take turns on the same cores, and a spinning one costs the other
+#: its time slice. Huge pages: tensors of a gigabyte come and go, and faulting them in page by page took a
+#: quarter of the time of a large model.
+ENVIRONMENT = {"OMP_WAIT_POLICY": "passive", "THP_MEM_ALLOC_ENABLE": "1"}
+
+
 class Worker:
     """One job in a child process: a context manager, since leaving must end it and all its children."""
 
     def __init__(self, job: dict[str, Any], log: Path, python: str | None = None):
-        # Passive waiting: IREE's and torch's threads take turns on the same cores, and a spinning one costs
-        # the other its time slice. Huge pages: tensors of a gigabyte come and go, and faulting them in page by
-        # page took a quarter of the time of a large model.
-        environment = os.environ | {"OMP_WAIT_POLICY": "passive"}
+        environment = os.environ | ENVIRONMENT
         self._log = log
         self._stage, self._timed = "start", False
         self._site = ""

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from numtrace.evaluate.program import Op, Program, walk
+from numtrace.evaluate.dispatch import entry_point
+from numtrace.evaluate.program import Block, Op, Program, walk
 
 _UNSTAMPED = "none"
+_UNNAMED = re.compile(r"@[\w$.]+")
 
 
 def fingerprints(program: Program) -> dict[str, str]:
     """For each source op a digest of the IR that carries its stamp: ops, attributes, types and how they connect."""
     parts: dict[str, list[str]] = defaultdict(list)
-    makers = {slot: op for op in walk([program.body]) for slot in op.results}
+    values = _Values(program)
     for op in walk([program.body]):
-        key = ",".join(map(str, op.stamps)) or _UNSTAMPED
-        parts[key].append(_text(op, makers))
+        parts[_key(op)].append(values.text(op))
     return {key: hashlib.sha256("\n".join(lines).encode()).hexdigest() for key, lines in parts.items()}
 
 
@@ -44,15 +46,56 @@ def computing(stamps: Sequence[int], table: Sequence[Mapping[str, str]]) -> list
     return [stamp for stamp in stamps if not table[stamp]["kind"].startswith(_PASSIVE)]
 
 
-def _text(op: Op, makers: Mapping[int, Op]) -> str:
-    attributes = [f"{name}={value}" for name, value in sorted(op.attributes.items()) if name != "location"]
-    # An operand is named by the source op it comes from, so that only the op that was rewritten has changed,
-    # and not its neighbours too.
-    operands = [str(makers[slot].stamps) if slot in makers else "argument" for slot in op.operands]
-    return f"{op.name} {attributes} {operands} {[str(t) for t in op.operand_types]} {[str(t) for t in op.result_types]}"
+def _key(op: Op) -> str:
+    return ",".join(map(str, op.stamps)) or _UNSTAMPED
 
 
-def stage_digest(prints: Mapping[str, str], flags: Sequence[str]) -> str:
+class _Values:
+    """What an operand is called in a fingerprint.
+
+    A value of another source op is named by that op alone, so that only the op that was rewritten has changed
+    and not its readers too; one of the same source op, or an argument, by its place.
+    """
+
+    def __init__(self, program: Program):
+        self._names: dict[int, tuple[str, str]] = {}
+        self._counts: dict[str, int] = defaultdict(int)
+        self._blocks([program.body])
+
+    def _blocks(self, blocks: Sequence[Block]) -> None:
+        for block in blocks:
+            for position, slot in enumerate(block.arguments):
+                self._names[slot] = ("argument", str(position))
+            for op in block.ops:
+                key = _key(op)
+                for position, slot in enumerate(op.results):
+                    self._names[slot] = (key, f"{self._counts[key]}.{position}")
+                self._counts[key] += 1
+                self._blocks(op.regions)
+
+    def text(self, op: Op) -> str:
+        attributes = [f"{name}={value}" for name, value in sorted(op.attributes.items())]
+        types = [str(type_) for type_ in (*op.operand_types, *op.result_types)]
+        return f"{op.name} {attributes} {[self._operand(op, slot) for slot in op.operands]} {types}"
+
+    def _operand(self, op: Op, slot: int) -> str:
+        key, place = self._names.get(slot, ("outside", ""))
+        return f"{key} {place}" if key in ("argument", _key(op)) else key
+
+
+def dispatch_prints(program: Program) -> Counter[str]:
+    """How often each dispatch body occurs, whatever its executable is called."""
+    values = _Values(program)
+    bodies = {
+        name: hashlib.sha256(
+            "\n".join(_UNNAMED.sub("@", values.text(op)) for op in walk(body.regions)).encode()
+        )
+        for name, body in program.executables.items()
+    }
+    dispatches = (op for op in walk([program.body]) if op.name == "flow.dispatch")
+    return Counter(bodies[entry_point(op)].hexdigest() for op in dispatches)
+
+
+def stage_digest(program: Program, flags: Sequence[str]) -> str:
     """A digest of a whole stage and the flags it goes on with: equal digests are the same program."""
-    lines = [*flags, *(f"{stamp} {digest}" for stamp, digest in sorted(prints.items()))]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    return hashlib.sha256("\n".join([*flags, program.text]).encode()).hexdigest()

@@ -28,13 +28,14 @@ class Tag:
 
     ``tainted``: an uncovered op is upstream. ``differing``: the sites upstream whose difference it carries.
     ``stamp``: the source op that made it. ``since``: the source ops that were at work since the last value
-    that is matched with the source's.
+    that is matched with the source's. ``permuted``: its dimensions may be in another order than the source's.
     """
 
     tainted: bool = False
     differing: frozenset[str] = frozenset()
     stamp: int | None = None
     since: frozenset[int] = frozenset()
+    permuted: bool = False
 
 
 _PLAIN = Tag()
@@ -73,6 +74,7 @@ class Lanes:
             frozenset().union(*(tag.differing for tag in found)),
             makers[-1] if makers else None,
             frozenset().union(*(tag.since for tag in found)),
+            any(tag.permuted for tag in found),
         )
 
     def differs(self, slots: list[int]) -> bool:

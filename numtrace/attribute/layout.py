@@ -41,10 +41,14 @@ class Layout:
         return value.reshape(self.view(site).shape)
 
 
-def layouts(value: tuple[int, ...], site: tuple[int, ...], window: Window | None) -> Iterator[Layout]:
+def layouts(
+    value: tuple[int, ...], site: tuple[int, ...], window: Window | None, *, permuted: bool = True
+) -> Iterator[Layout]:
     """Layouts in which a value of shape ``value`` can lie in a site of shape ``site``: row-major first.
 
-    A permutation is possible when the permuted dimensions, merged or split in order, give the site's.
+    A permutation is possible when the permuted dimensions, merged or split in order, give the site's. Where the
+    two have the same dimensions anyway (a square), only ``permuted``, that something upstream is, speaks for one:
+    a transposition that nothing in the program asks for must not be taken for a layout.
     """
     if window is not None and tuple(window[1]) == site and not any(window[0]):
         window = None
@@ -53,7 +57,8 @@ def layouts(value: tuple[int, ...], site: tuple[int, ...], window: Window | None
         return
     yield Layout(None, window)
     wide = [dim for dim, size in enumerate(value) if size > 1]
-    if len(wide) > MAX_RANK:
+    same = [value[dim] for dim in wide] == [size for size in target if size > 1]
+    if len(wide) > MAX_RANK or (same and not permuted):
         return
     unit = [dim for dim, size in enumerate(value) if size == 1]
     boundaries = _boundaries([size for size in target if size > 1])

@@ -10,7 +10,7 @@ matter of comparing it, see :mod:`numtrace.attribute.trajectory`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from iree.compiler import ir
@@ -229,6 +229,36 @@ def _yielded(op: Op, uses: Uses, index: int) -> Op | int | None:
         position = block.arguments.index(slot)
         return op.operands[position] if position < len(op.maps) - len(op.results) else None
     return scalar if scalar is not None and scalar.stamps else op
+
+
+class Pairing:
+    """Dispatches of ``flow`` with those of ``dispatch-creation`` that they were formed as, in order.
+
+    A later phase may drop or add one: a pair has the same root and as many results.
+    """
+
+    def __init__(self, formed: Sequence[Formed]):
+        self._left = list(formed)
+
+    def next(self, dispatch: Op) -> Formed:
+        """The formed dispatch of ``dispatch``; without one, what its own location says."""
+        for position, formed in enumerate(self._left):
+            same = formed.root is None or formed.root in dispatch.stamps
+            if same and len(formed.holdings) == len(dispatch.results):
+                del self._left[: position + 1]
+                return formed
+        return Formed(dispatch.stamps, dispatch.stamps[0] if dispatch.stamps else None)
+
+
+def permutes(body: Op) -> bool:
+    """Whether some structured op in ``body`` lays its output's dimensions in another order than an input's."""
+    return any(_order(m) is False for op in walk(body.regions) for m in op.maps)
+
+
+def _order(indexing_map: ir.AffineMap) -> bool | None:
+    """Whether the loops of a map's plain dimensions come in increasing order; None when it has none."""
+    loops = [result.position for result in indexing_map.results if isinstance(result, ir.AffineDimExpr)]
+    return loops == sorted(loops) if loops else None
 
 
 def source_finals(program: Program, function: Op, stage: str) -> dict[int, list[int]]:

@@ -55,7 +55,10 @@ def _scalar(op: Op) -> float | None:
 def rounded_constants(body: Op, scalars: Iterable[float]) -> list[tuple[Op, Rounded]]:
     """The float constants in ``body`` that are a source scalar within one unit in the last place, but not equal."""
     found = []
+    typed = _read_as_indices(body)
     for op in walk(body.regions):
+        if op.results and op.results[0] in typed:
+            continue
         if op.name != "arith.constant" or (stored := _scalar(op)) is None:
             continue
         element = tensor_type(op.result_types[0])[1]
@@ -68,16 +71,30 @@ def rounded_constants(body: Op, scalars: Iterable[float]) -> list[tuple[Op, Roun
     return found
 
 
+def _read_as_indices(body: Op) -> set[int]:
+    """The slots that only index arithmetic reads: it is evaluated as typed, whatever the source's scalar was."""
+    read: dict[int, bool] = {}
+    for op in walk(body.regions):
+        for slot in op.operands:
+            read[slot] = read.get(slot, True) and op.typed
+    return {slot for slot, typed in read.items() if typed}
+
+
 def _ulp(value: float, element: str) -> float:
     return float(ulp(torch.tensor(value, dtype=torch.float64), element))
+
+
+def set_to_source(constants: list[tuple[Op, Rounded]]) -> None:
+    """Has the constants evaluated with the values of the source from now on."""
+    for op, rounded in constants:
+        shape, _ = tensor_type(op.result_types[0])
+        op.cache["value"] = torch.full(shape, rounded.source, dtype=torch.float64)  # type: ignore[arg-type]
 
 
 @contextmanager
 def as_in_source(constants: list[tuple[Op, Rounded]]) -> Iterator[None]:
     """Evaluates the constants with the values of the source while the context lasts."""
-    for op, rounded in constants:
-        shape, _ = tensor_type(op.result_types[0])
-        op.cache["value"] = torch.full(shape, rounded.source, dtype=torch.float64)  # type: ignore[arg-type]
+    set_to_source(constants)
     try:
         yield
     finally:

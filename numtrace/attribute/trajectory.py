@@ -10,9 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from numtrace.attribute.floor import SEMANTIC_FLOOR
 from numtrace.attribute.lanes import COMPILED, EXACT, REFERENCE, Lanes, Tag, same_values
 from numtrace.attribute.layout import Layout, layouts
-from numtrace.attribute.matching import Formed, Holding
+from numtrace.attribute.matching import Formed, Holding, Pairing, permutes
 from numtrace.attribute.reference import Reference
 from numtrace.attribute.scalars import Rounded, as_in_source, rounded_constants
 from numtrace.attribute.terms import site_terms
@@ -21,10 +22,6 @@ from numtrace.evaluate.dispatch import entry_point, evaluate_dispatch
 from numtrace.evaluate.machine import TERMINATORS
 from numtrace.evaluate.program import Op, Program
 from numtrace.evaluate.types import tensor_type, widen
-
-#: Relative differences of exact values that count as a change of meaning (design, section 2): far above what
-#: two orders of float64 summation differ by, far below any rounding of a 32-bit program.
-SEMANTIC_FLOOR = 1e-11
 
 Emit = Callable[[dict[str, Any]], None]
 
@@ -130,7 +127,7 @@ class Trajectory:
         yield from self._function(function, function.symbol.removesuffix("$async"), arguments)
 
     def _function(self, function: Op, name: str, arguments: list[Any]) -> Generator[str, list[Tensor], None]:
-        formed = iter(self._formed.get(name, ()))
+        formed = Pairing(self._formed.get(name, ()))
         ordinals = count()
         for op in self.lanes.walk(function, arguments):
             if op.name in TERMINATORS:
@@ -138,8 +135,7 @@ class Trajectory:
                 return
             site = f"{name}/{next(ordinals)}"
             tensors = yield site
-            known = next(formed, None) or Formed(op.stamps, op.stamps[0] if op.stamps else None)
-            self._dispatch(op, known, site, tensors)
+            self._dispatch(op, formed.next(op), site, tensors)
 
     def _outputs(self, op: Op) -> None:
         values = [slot for slot in op.operands if isinstance(self.lanes.get(REFERENCE, slot), Tensor)]
@@ -158,7 +154,7 @@ class Trajectory:
         for index, result in enumerate(results):
             self._judge(result, upstream)
             self._report(op, formed, f"{site}.{index}", result, upstream)
-            self._settle(op.results[index], formed, f"{site}.{index}", result, upstream)
+            self._settle(op, index, formed, f"{site}.{index}", result, upstream)
 
     def _evaluate(self, op: Op, formed: Formed, tensors: list[Tensor]) -> list[_Result]:
         lanes, body = self.lanes, entry_point(op)
@@ -177,10 +173,8 @@ class Trajectory:
             exact: list[Tensor | None] = [None] * len(corrected)
             if lanes.differs(op.operands):
                 exact = [*evaluate_dispatch(machine, op, [lanes.get(EXACT, slot) for slot in op.operands])]
-        # What a correctly rounded one is worth is nobody's fault and far below all else: not evaluated again.
-        truncated = any(rounded.beyond_half_ulp for _, rounded in constants)
-        reference = evaluate_dispatch(machine, op, inputs[REFERENCE]) if truncated else corrected
-        shared = same_values(inputs[COMPILED], inputs[REFERENCE]) and (truncated or not constants)
+        reference = evaluate_dispatch(machine, op, inputs[REFERENCE]) if constants else corrected
+        shared = same_values(inputs[COMPILED], inputs[REFERENCE])
         compiled = reference if shared else evaluate_dispatch(machine, op, inputs[COMPILED])
         holdings = formed.holdings or [Holding(formed.root, final=False, moved=False) for _ in reference]
         rows = zip(tensors, compiled, reference, exact, corrected, holdings, strict=True)
@@ -197,7 +191,7 @@ class Trajectory:
         """Finds the reference value of a result and sets ``match``, ``reference`` and ``layout``."""
         holding = result.holding
         basis = result.corrected
-        candidates = self._candidates(result) if holding.final and holding.stamp is not None else []
+        candidates = self._candidates(result, upstream) if holding.final and holding.stamp is not None else []
         for source, layout in candidates:
             if _agrees(layout.view(basis), layout.place(source, basis)):
                 self._accept(result, basis, source, layout, candidates)
@@ -222,14 +216,16 @@ class Trajectory:
             result.match = "moved"
         result.reference = basis
 
-    def _candidates(self, result: _Result) -> list[tuple[Tensor, Layout]]:
+    def _candidates(self, result: _Result, upstream: Tag) -> list[tuple[Tensor, Layout]]:
         stamp = result.holding.stamp
         values = [value for value in self._reference.values(stamp) if isinstance(value, Tensor)]  # type: ignore[arg-type]
         shape = tuple(result.exact_reference.shape)
         return [
             (value, layout)
             for value in values
-            for layout in layouts(tuple(value.shape), shape, result.holding.window)
+            for layout in layouts(
+                tuple(value.shape), shape, result.holding.window, permuted=upstream.permuted
+            )
         ]
 
     def _accept(
@@ -244,9 +240,9 @@ class Trajectory:
         result.layout = layout
         result.reference = _with(basis, layout, source)
 
-    def _settle(self, slot: int, formed: Formed, site: str, result: _Result, upstream: Tag) -> None:
+    def _settle(self, op: Op, index: int, formed: Formed, site: str, result: _Result, upstream: Tag) -> None:
         """Sets the lanes for what comes after, and settles the sites that differed before."""
-        lanes = self.lanes
+        lanes, slot = self.lanes, op.results[index]
         lanes.set(COMPILED, slot, result.compiled)
         matched = result.match in ("verified", "ambiguous")
         basis = result.corrected
@@ -258,10 +254,14 @@ class Trajectory:
         tainted = upstream.tainted and not matched
         settled = matched or result.match == "differs"
         since = frozenset() if settled else upstream.since.union(formed.stamps)
+        if result.match in ("unmatched", "moved"):
+            permuted = upstream.permuted or permutes(self.program.executables[entry_point(op)])
+        else:
+            permuted = result.layout is not None and result.layout.permutation is not None
         if result.healed:
             why = "rewritten: the value is not the source op's own, what is made of it is right"
             self.summary.amended.update(dict.fromkeys(upstream.differing, why))
-            lanes.tag(slot, Tag(tainted, stamp=stamp, since=since))
+            lanes.tag(slot, Tag(tainted, stamp=stamp, since=since, permuted=permuted))
             return
         differing: frozenset[str] = frozenset()
         exact = result.exact
@@ -270,7 +270,7 @@ class Trajectory:
         if exact is not None and not _agrees(exact, result.reference):  # type: ignore[arg-type]
             lanes.set(EXACT, slot, exact)
             differing = upstream.differing | ({site} if result.match == "differs" else frozenset())
-        lanes.tag(slot, Tag(tainted, differing, stamp, since))
+        lanes.tag(slot, Tag(tainted, differing, stamp, since, permuted))
 
     def _report(self, op: Op, formed: Formed, site: str, result: _Result, upstream: Tag) -> None:
         record = self._record(op, formed, site, result.holding, result.compiled, upstream.tainted)
@@ -299,7 +299,9 @@ class Trajectory:
             "id": site,
             "dispatch": entry_point(op).rsplit("::", 1)[-1],
             "op": names.name(shown),
-            "ops": [names.name(stamp) for stamp in formed.stamps],
+            "ops": [
+                names.name(stamp) for stamp in formed.stamps if not names.get(stamp, "kind").endswith("func")
+            ],
             "stamps": list(formed.stamps),
             "module": names.get(shown, "module") or names.get(formed.root, "module"),
             "location": names.get(shown, "location"),

@@ -6,8 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-#: See ``trajectory.SEMANTIC_FLOOR``: relative to the largest element of the reference output.
-SEMANTIC_FLOOR = 1e-11
+from numtrace.attribute.floor import SEMANTIC_FLOOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ def judge(
         blamed: the ops that one of the variant's passes was found to change the mathematics of, alone. Where
             there are some, the other passes' ops are not named beside them.
     """
-    split, scale = record["split"]["semantic"], record["split"]["scale"]
+    split, relative = record["split"]["semantic"], record["split"]["relative"]
     differing = [site for site in sites if site["match"] == "differs" and not site["tainted"]]
     uncovered = [site for site in sites if site["match"] == "uncovered"]
     if record["tainted"]:
@@ -45,15 +44,15 @@ def judge(
             "inconclusive",
             f"{len(uncovered)} sites could not be evaluated ({ops}); what comes after them proves nothing",
         )
-    floor = SEMANTIC_FLOOR * scale
     known = is_baseline or record["split"]["baseline_known"]
-    own = split["max_abs"] if is_baseline or not known else split["pass"]
-    if own is None or own > floor:
+    part = "max_abs" if is_baseline or not known else "pass"
+    own = split[part]
+    if _over(relative[part]):
         reason = _semantic(own, differing, record, is_baseline, blamed)
         if not known:
             return Judgement("inconclusive", f"{reason}; or the lowering did: the baseline does not compile")
         return Judgement("lowering-bug" if is_baseline else "pass-bug", reason)
-    if not is_baseline and (split["lowering"] is None or split["lowering"] > floor) and baseline is None:
+    if not is_baseline and known and baseline is None and _over(relative["lowering"]):
         return Judgement("lowering-bug", _semantic(split["lowering"], differing, record, True))
     if not record["traced_equal"]:
         return Judgement("inconclusive", "the traced program's output is not bit-equal to the plain one's")
@@ -79,9 +78,14 @@ def judge(
     if tolerant and not all(one["allclose"] for one in record["outputs"]):
         return Judgement(
             "over-tolerance",
-            f"max abs {_number(output['max_abs'])} is over the given tolerance; the error is rounding",
+            f"max abs {_number(output['max_abs'])} is over the given tolerance; no fault was found",
         )
     return Judgement("ok", _rounding(record, output))
+
+
+def _over(relative: float | None) -> bool:
+    """Whether a gap between exact outputs is changed mathematics; None is a NaN or Inf on one side only."""
+    return relative is None or relative > SEMANTIC_FLOOR
 
 
 def _semantic(
@@ -137,7 +141,7 @@ def _rounding(record: dict[str, Any], output: dict[str, Any]) -> str:
         return (
             "no fault found; no element of the output is finite, in the reference as in the compiled program"
         )
-    text = f"no fault found; the error is rounding, max abs {_number(output['max_abs'])}"
+    text = f"no fault found; the error is of execution, max abs {_number(output['max_abs'])}"
     torch_error = record["torch_same_dtype"]
     if torch_error and torch_error["max_abs"] is not None:
         text += f" (torch in {torch_error['dtype']}: {torch_error['max_abs']:.3g})"

@@ -89,6 +89,11 @@ class Program:
         context.allow_unregistered_dialects = unregistered
         return cls(ir.Module.parse(text, context))
 
+    @property
+    def text(self) -> str:
+        """The module's text without locations."""
+        return self._module.operation.get_asm(enable_debug_info=False)
+
     @cached_property
     def functions(self) -> dict[str, Op]:
         """``util.func`` and ``func.func`` ops by symbol."""

@@ -88,8 +88,17 @@ def _call(op: Op, name: str, machine, operands: tuple[Any, ...]) -> Any:
             named[argument.name] = value
         else:
             positional.append(value)
-    with torch.no_grad():
-        result = _STRIPED.get(overload, overload)(*positional, **named)
+    before = torch.get_default_dtype()
+    # What makes floats from integers, or from nothing, makes them of the default type.
+    torch.set_default_dtype(float_dtype)
+    try:
+        with torch.no_grad():
+            result = _STRIPED.get(overload, overload)(*positional, **named)
+    except (RuntimeError, IndexError, TypeError, ValueError) as error:
+        # torch's own refusal, such as an index out of range: this op has no value, the run goes on without it.
+        raise UncoveredOp(name, str(error).splitlines()[0][:200]) from None
+    finally:
+        torch.set_default_dtype(before)
     return tuple(result) if isinstance(result, (tuple, list)) and len(op.results) > 1 else result
 
 

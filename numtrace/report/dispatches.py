@@ -127,7 +127,7 @@ def _semantic(variant: Variant, floor: float, width: int, top: int) -> list[Text
 
     if any(counts(site) for site in variant.sites):
         return _worst("semantic", variant.sites, counts, width, top)
-    compared = sum(site.match in ("verified", "moved") for site in variant.sites)
+    compared = sum(site.match in ("verified", "ambiguous") for site in variant.sites)
     which = "all {} verified sites agree" if compared > 1 else "the {} verified site agrees"
     text = f"none: evaluated exactly, {which.format(compared)} with the reference to {floor:g}"
     if not compared:

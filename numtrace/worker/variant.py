@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,11 @@ import torch
 from iree.compiler import ir
 from torch import Tensor
 
-from numtrace.attribute.changes import changed_stamps, computing, fingerprints, stage_digest
+from numtrace.attribute.changes import changed_stamps, computing, dispatch_prints, fingerprints, stage_digest
 from numtrace.attribute.matching import formed_dispatches, source_finals
 from numtrace.attribute.outputs import output_record, worst_first
 from numtrace.attribute.reference import Reference
-from numtrace.attribute.scalars import as_in_source, rounded_constants, source_scalars
+from numtrace.attribute.scalars import as_in_source, rounded_constants, set_to_source, source_scalars
 from numtrace.attribute.torch_error import torch_outputs
 from numtrace.attribute.trajectory import Names, Summary, Trajectory
 from numtrace.errors import CompileError, UncoveredOp
@@ -163,7 +162,7 @@ def _preprocessed(variant: Variant) -> tuple[str, list[int] | None]:
     program = variant.program("preprocessing")
     prints = fingerprints(program)
     (variant.folder / "fingerprints.json").write_text(json.dumps(prints))
-    digest = stage_digest(prints, variant.flags)
+    digest = stage_digest(program, variant.flags)
     baseline = variant.job["baseline_folder"]
     if variant.job["is_baseline"]:
         return digest, []
@@ -186,9 +185,8 @@ def _dispatches_changed(variant: Variant, flow: Program) -> int | None:
     baseline = variant.job["baseline_folder"]
     if baseline is None:
         return None
-    mine = Counter(fingerprints(flow).values())
-    theirs = Counter(fingerprints(Program.parse(Path(baseline, "flow.mlir").read_text())).values())
-    return sum((mine - theirs).values())
+    theirs = dispatch_prints(Program.parse(Path(baseline, "flow.mlir").read_text(encoding="utf-8")))
+    return sum((dispatch_prints(flow) - theirs).values())
 
 
 def _same_binary(plain: Path, baseline: str | None) -> bool:
@@ -235,6 +233,12 @@ def _reference(variant: Variant, params, inputs: list[Tensor], wanted: list[int]
     program = Program.parse((variant.shared / f"{stage}.mlir").read_text(encoding="utf-8"))
     function = entry(program, variant.job["function"])
     finals = source_finals(program, function, stage)
+    if stage == "input":
+        # The reference keeps the source's scalars: the lowering to this stage has rounded them already.
+        source = Program.parse((variant.shared / "source.mlir").read_text(encoding="utf-8"))
+        scalars = source_scalars(source)
+        for body in (function, *program.initializers):
+            set_to_source(rounded_constants(body, scalars))
     return Reference(
         program, function, arguments(function, inputs), load_globals(program, params), finals, wanted
     )
@@ -402,7 +406,7 @@ def _as_stored(
     if not variant.job["is_baseline"] or not summary.constants:
         return None
     variant.channel.stage("measure the rounded constants")
-    return exact_outputs(flow, variant.job["function"], params, inputs)
+    return _exact_outputs(variant, flow, params, inputs)
 
 
 def exact_outputs(flow: Program, function: str, params, inputs: list[Tensor]) -> list[Tensor]:
@@ -429,18 +433,35 @@ def _split(
     constant = variant.job.get("baseline_constant")
     if stored is not None:
         constant = _gap([value.reshape(e.shape) for value, e in zip(stored, exact, strict=True)], exact)
-    scale = max((_largest(value) for value in expected), default=0.0)
+    semantic = {
+        "max_abs": _semantic_gap(exact, expected),
+        "pass": None if base is None else _semantic_gap(exact, base),
+        "lowering": None if base is None else _semantic_gap(base, expected),
+    }
+    relative = {
+        "max_abs": _relative_gap(exact, expected, expected),
+        "pass": None if base is None else _relative_gap(exact, base, expected),
+        "lowering": None if base is None else _relative_gap(base, expected, expected),
+    }
     return {
-        "semantic": {
-            "max_abs": _semantic_gap(exact, expected),
-            "pass": None if base is None else _semantic_gap(exact, base),
-            "lowering": None if base is None else _semantic_gap(base, expected),
-            "constant": constant or 0.0,
-        },
+        "semantic": semantic | {"constant": constant or 0.0},
+        "relative": relative,
         "execution_max_abs": _gap([c.double() for c in compiled], exact),
-        "scale": scale,
         "baseline_known": base is not None,
     }
+
+
+def _relative_gap(a: list[Tensor], b: list[Tensor], expected: list[Tensor]) -> float | None:
+    """The semantic gap of each output over the largest element of its reference, the worst of them.
+
+    A reference that is all zero has no size of its own: the largest of the other outputs' stands for it, or 1.
+    """
+    other = max((_largest(value) for value in expected), default=0.0) or 1.0
+    gaps = [_semantic_gap([x], [y]) for x, y in zip(a, b, strict=True)]
+    if None in gaps:
+        return None
+    sizes = [_largest(value) or other for value in expected]
+    return max((gap / size for gap, size in zip(gaps, sizes, strict=True)), default=0.0)  # type: ignore[operator]
 
 
 def _baseline_exact(variant: Variant, params, inputs: list[Tensor]) -> list[Tensor] | None:
@@ -459,4 +480,12 @@ def _baseline_exact(variant: Variant, params, inputs: list[Tensor]) -> list[Tens
     scalars = source_scalars(Program.parse((variant.shared / "source.mlir").read_text(encoding="utf-8")))
     constants = [pair for body in flow.executables.values() for pair in rounded_constants(body, scalars)]
     with as_in_source(constants):
+        return _exact_outputs(variant, flow, params, inputs)
+
+
+def _exact_outputs(variant: Variant, flow: Program, params, inputs: list[Tensor]) -> list[Tensor] | None:
+    """See :func:`exact_outputs`; None where an op on the way cannot be evaluated."""
+    try:
         return exact_outputs(flow, variant.job["function"], params, inputs)
+    except UncoveredOp:
+        return None

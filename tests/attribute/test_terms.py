@@ -77,9 +77,9 @@ def test_integers() -> None:
 def test_additivity_is_the_greatest_residual_in_eps_of_the_largest_term() -> None:
     # total = introduced = 1 (1 + 2^-53 rounds to even), inherited = -2^-53, semantic = 0: off by 2^-53
     assert site_terms(f64(1.0), f64(-(2.0**-53)), f64(0.0), f64(0.0), "f64")["additivity"] == 0.5
-    # the same at 2^60 beside an element that adds up
-    values = f64(2.0**60, 3.0), f64(-128.0 / 2, 1.0), f64(0.0, 1.0), f64(0.0, 2.0)
-    assert site_terms(*values, "f64")["additivity"] == 64 / 2.0**60 / 2.0**-52
+    # 2^60 + 64 rounds to 2^60: off by 64, a quarter of 2^60 eps; the other element, 1 = 2 + 0 - 1, adds up
+    values = f64(2.0**60, 3.0), f64(-64.0, 1.0), f64(0.0, 1.0), f64(0.0, 2.0)
+    assert site_terms(*values, "f64")["additivity"] == 0.25
 
 
 def test_a_sum_that_does_not_hold_is_seen() -> None:
@@ -91,17 +91,18 @@ def test_a_sum_that_does_not_hold_is_seen() -> None:
 
 
 FINITE = st.floats(-1e100, 1e100)
-#: Four operands of any size, or of nearly one size, whose differences are rounded the most.
-ROWS = st.one_of(
-    st.tuples(FINITE, FINITE, FINITE, FINITE),
-    st.tuples(*[st.integers(2**52, 2**53 - 1).map(float)] * 2, *[st.floats(-1, 1)] * 2).flatmap(
-        st.permutations
-    ),
-)
 
 
-@given(st.lists(ROWS, min_size=1, max_size=12))
-@settings(max_examples=500, deadline=None)
+@given(st.lists(st.tuples(FINITE, FINITE, FINITE, FINITE), min_size=1, max_size=12))
+@settings(max_examples=300, deadline=None)
 def test_terms_of_shared_operands_add_up_within_the_bound(rows: list[tuple[float, ...]]) -> None:
-    compiled, exact, at_reference, reference = (f64(*column) for column in zip(*rows, strict=True))
-    assert site_terms(compiled, exact, at_reference, reference, "f64")["additivity"] <= ADDITIVITY_BOUND
+    operands = [f64(*column) for column in zip(*rows, strict=True)]
+    assert site_terms(*operands, "f64")["additivity"] <= ADDITIVITY_BOUND
+
+
+@given(st.integers(0, 2**32 - 1), st.lists(st.integers(-8, 8), min_size=4, max_size=4))
+@settings(max_examples=100, deadline=None)
+def test_terms_of_operands_with_random_digits_add_up_within_the_bound(seed: int, scales: list[int]) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    operands = [torch.randn(5000, dtype=torch.float64, generator=generator) * 2.0**scale for scale in scales]
+    assert site_terms(*operands, "f64")["additivity"] <= ADDITIVITY_BOUND

@@ -23,7 +23,7 @@ def semantic(pass_: float | None, lowering: float | None, *, known: bool = True)
     total = max(pass_ or 0.0, lowering or 0.0)
     return {
         "semantic": {"max_abs": total, "pass": pass_, "lowering": lowering, "constant": 0.0},
-        "scale": 1.0,
+        "relative": {"max_abs": total, "pass": pass_, "lowering": lowering},
         "baseline_known": known,
     }
 
@@ -73,9 +73,11 @@ def test_a_tolerance_is_asked_of_every_output() -> None:
 
 def test_without_a_baseline_the_pass_is_not_accused_of_what_the_lowering_may_have_done() -> None:
     unknown = semantic(None, None, known=False)
-    unknown["semantic"]["max_abs"] = 1.0
+    unknown["semantic"]["max_abs"] = unknown["relative"]["max_abs"] = 1.0
     given = record(split=unknown)
     assert judge(given, [], is_baseline=False, baseline=None, tolerant=False).verdict == "inconclusive"
+    right = semantic(None, None, known=False)
+    assert judge(record(split=right), [], is_baseline=False, baseline=None, tolerant=False).verdict == "ok"
     lowered = record(split=semantic(0.0, 1.0))
     assert judge(lowered, [], is_baseline=False, baseline=None, tolerant=False).verdict == "lowering-bug"
 
