@@ -37,9 +37,11 @@ def measure(run: Path) -> dict[str, Any]:
 
     from numtrace.attribute import trajectory as judged
     from numtrace.instrument.runtime import run_module, shared_cores
-    from numtrace.worker import variant as job_of_variant
+    from numtrace.worker.compilation import Variant
+    from numtrace.worker.exact import exact_outputs, make_reference
     from numtrace.worker.modules import archives
     from numtrace.worker.prepare import stored_inputs
+    from numtrace.worker.variant import make_trajectory, trace_callback
 
     report = json.loads((run / "report.json").read_text())
     model, baseline = report["model"], report["variants"][0]
@@ -48,7 +50,7 @@ def measure(run: Path) -> dict[str, Any]:
         "params": [[p["scope"], p["path"]] for p in model["parameters"]], "flags": report["target"]["flags"],
         "pipeline": "", "compile_timeout": 600, "reference": report["reference"]["kind"],
     }  # fmt: skip
-    variant = job_of_variant.Variant(job, None)  # type: ignore[arg-type]
+    variant = Variant(job, None)  # type: ignore[arg-type]
     params = archives(job["params"])
     providers = [params.provider(scope) for scope in params.scopes]
     inputs = stored_inputs(variant.shared, 0, model["inputs"])
@@ -66,15 +68,15 @@ def measure(run: Path) -> dict[str, Any]:
         looked = Looked(judged.site_terms)
         judged.site_terms = looked
         flow = variant.program("flow")
-        walk, _ = job_of_variant._trajectory(variant, flow, params, inputs)
+        walk, _ = make_trajectory(variant, flow, params, inputs)
         walk._emit = lambda record: looked.sites.append(record)
-        attributed = play("traced.vmfb", job_of_variant._callback(walk))
+        attributed = play("traced.vmfb", trace_callback(walk))
 
         started = time.perf_counter()
-        job_of_variant._reference(variant, params, inputs, []).finish()
+        make_reference(variant, params, inputs, []).finish()
         torch_float64 = time.perf_counter() - started
         started = time.perf_counter()
-        job_of_variant.exact_outputs(flow, model["function"], params, inputs)
+        exact_outputs(flow, model["function"], params, inputs)
         evaluator = time.perf_counter() - started
         assert torch.get_default_dtype() == torch.float32
     looked.check(baseline["coverage"]["sites"])

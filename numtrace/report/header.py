@@ -65,7 +65,7 @@ def _reference(report: Report) -> str:
 
 def _tolerance(tolerance: Tolerance | None) -> str:
     if tolerance is None:
-        return "none given: ok means no fault found, the error is rounding"
+        return "none given: ok says nothing about the size of the error"
     parts = []
     if tolerance.atol is not None:
         parts.append(f"atol {tolerance.atol:g}")

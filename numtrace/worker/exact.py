@@ -1,0 +1,82 @@
+"""Exact evaluations of whole programs: the reference, and outputs with nothing run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from numtrace.attribute.matching import source_finals
+from numtrace.attribute.reference import Reference
+from numtrace.attribute.scalars import as_in_source, rounded_constants, set_to_source, source_scalars
+from numtrace.attribute.trajectory import Summary
+from numtrace.errors import UncoveredOp
+from numtrace.evaluate.machine import Machine
+from numtrace.evaluate.program import Program
+from numtrace.worker.compilation import Variant
+from numtrace.worker.modules import arguments, entry, load_globals
+
+
+def make_reference(variant: Variant, params, inputs: list[Tensor], wanted: list[int]) -> Reference:
+    stage = "source" if variant.job["reference"] == "torch" else "input"
+    program = Program.parse((variant.shared / f"{stage}.mlir").read_text(encoding="utf-8"))
+    function = entry(program, variant.job["function"])
+    finals = source_finals(program, function, stage)
+    if stage == "input":
+        # The reference keeps the source's scalars: the lowering to this stage has rounded them already.
+        source = Program.parse((variant.shared / "source.mlir").read_text(encoding="utf-8"))
+        scalars = source_scalars(source)
+        for body in (function, *program.initializers):
+            set_to_source(rounded_constants(body, scalars))
+    return Reference(
+        program, function, arguments(function, inputs), load_globals(program, params), finals, wanted
+    )
+
+
+def exact_outputs(flow: Program, function: str, params, inputs: list[Tensor]) -> list[Tensor]:
+    """The outputs of a flow program evaluated exactly from its inputs on, as its IR has it."""
+    machine = Machine(flow, load_globals(flow, params))
+    for initializer in flow.initializers:
+        machine.run(initializer.regions[0], [])
+    body = entry(flow, function)
+    outputs = machine.run(body.regions[0], arguments(body, inputs))
+    return [value for value in outputs if isinstance(value, Tensor)]
+
+
+def _exact_outputs(variant: Variant, flow: Program, params, inputs: list[Tensor]) -> list[Tensor] | None:
+    """See :func:`exact_outputs`; None where an op on the way cannot be evaluated."""
+    try:
+        return exact_outputs(flow, variant.job["function"], params, inputs)
+    except UncoveredOp:
+        return None
+
+
+def outputs_as_stored(
+    variant: Variant, flow: Program, summary: Summary, params, inputs: list[Tensor]
+) -> list[Tensor] | None:
+    """The baseline's exact outputs with its constants as stored, to say what the rounded ones are worth."""
+    if not variant.job["is_baseline"] or not summary.constants:
+        return None
+    variant.channel.stage("measure the rounded constants")
+    return _exact_outputs(variant, flow, params, inputs)
+
+
+def baseline_outputs(variant: Variant, params, inputs: list[Tensor]) -> list[Tensor] | None:
+    """The baseline's exact outputs, as its own worker left them; evaluated here when it could not run.
+
+    None when the baseline did not get as far as ``flow``.
+    """
+    folder = variant.job["baseline_folder"]
+    if folder is None:
+        return None
+    files = sorted(Path(folder).glob("exact*.npy"), key=lambda path: int(path.stem.removeprefix("exact")))
+    if files:
+        return [torch.from_numpy(np.load(file, allow_pickle=False)) for file in files]
+    variant.channel.stage("evaluate the baseline")
+    flow = Program.parse(Path(folder, "flow.mlir").read_text(encoding="utf-8"))
+    scalars = source_scalars(Program.parse((variant.shared / "source.mlir").read_text(encoding="utf-8")))
+    constants = [pair for body in flow.executables.values() for pair in rounded_constants(body, scalars)]
+    with as_in_source(constants):
+        return _exact_outputs(variant, flow, params, inputs)

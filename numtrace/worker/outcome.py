@@ -1,0 +1,151 @@
+"""What the report says of a variant's outputs: their error, and whose it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from numtrace.attribute.outputs import output_record, worst_first
+from numtrace.attribute.trajectory import Summary
+from numtrace.errors import CompileError
+from numtrace.evaluate.program import Program
+from numtrace.instrument.runtime import Outcome
+from numtrace.worker.compilation import Variant
+from numtrace.worker.exact import baseline_outputs, outputs_as_stored
+
+
+def outcome_fields(
+    variant: Variant,
+    flow: Program,
+    outcome: Outcome,
+    summary: Summary,
+    expected: list[Tensor],
+    params,
+    inputs,
+) -> dict[str, Any]:
+    """The parts of the report that speak of the outputs."""
+    job = variant.job
+    golden = _golden(variant, len(expected))
+    if len(outcome.outputs) != len(expected):
+        raise CompileError(
+            f"the compiled program returned {len(outcome.outputs)} tensors, "
+            f"the source returns {len(expected)}"
+        )
+    expected = [value.reshape(out.shape) for value, out in zip(expected, outcome.outputs, strict=True)]
+    records = [
+        output_record(out, want, dtype=type_[1], golden=gold, tolerance=job["tolerance"])
+        for out, want, type_, gold in zip(outcome.outputs, expected, job["results"], golden, strict=True)
+    ]
+    exact = [value.reshape(want.shape) for value, want in zip(summary.exact_outputs, expected, strict=True)]
+    for index, value in enumerate(exact):
+        np.save(variant.folder / f"exact{index}.npy", value.double().numpy())
+    return {
+        "outputs": records,
+        "output": worst_first(records),
+        "split": _split(
+            variant,
+            outcome.outputs,
+            exact,
+            expected,
+            outputs_as_stored(variant, flow, summary, params, inputs),
+            params,
+            inputs,
+        ),
+        "constants": [
+            {
+                "op": ops[0],
+                "ops": ops,
+                "source": r.source,
+                "stored": r.stored,
+                "rel": r.rel,
+                "beyond_half_ulp": r.beyond_half_ulp,
+            }
+            for r, ops in summary.constants.items()
+        ],
+        "nonfinite_origin": None
+        if summary.origin is None
+        else {"site": summary.origin[0], "op": summary.origin[1]},
+        "amended": summary.amended,
+        "tainted": summary.tainted_outputs,
+        "golden_max_abs": _golden_gap(golden, expected),
+    }
+
+
+def _golden_gap(golden: list[Tensor | None], expected: list[Tensor]) -> float | None:
+    given = [(gold, want) for gold, want in zip(golden, expected, strict=True) if gold is not None]
+    return largest_gap([gold for gold, _ in given], [want for _, want in given]) if given else None
+
+
+def _golden(variant: Variant, count: int) -> list[Tensor | None]:
+    files = [variant.shared / "inputs" / f"expected{index}.npy" for index in range(count)]
+    return [torch.from_numpy(np.load(f, allow_pickle=False)) if f.exists() else None for f in files]
+
+
+def _largest(value: Tensor) -> float:
+    """The largest finite magnitude; 0 where there is none."""
+    finite = value.double()[torch.isfinite(value.double())]
+    return float(finite.abs().max()) if finite.numel() else 0.0
+
+
+def _semantic_gap(a: list[Tensor], b: list[Tensor]) -> float | None:
+    """Between exact values: None where one is NaN or Inf and the other is not, 0 where all are so alike."""
+    records = [output_record(x, y.reshape(x.shape), dtype="f64") for x, y in zip(a, b, strict=True)]
+    if any(record["disagreeing"] for record in records):
+        return None
+    return max((record["max_abs"] or 0.0 for record in records), default=0.0)
+
+
+def largest_gap(a: list[Tensor], b: list[Tensor]) -> float | None:
+    """Max abs over the elements finite in both; None where a tensor has none."""
+    gaps = [output_record(x, y.reshape(x.shape), dtype="f64")["max_abs"] for x, y in zip(a, b, strict=True)]
+    return None if None in gaps else max(gaps, default=0.0)
+
+
+def _split(
+    variant: Variant,
+    compiled: list[Tensor],
+    exact: list[Tensor],
+    expected: list[Tensor],
+    stored: list[Tensor] | None,
+    params,
+    inputs: list[Tensor],
+) -> dict[str, Any]:
+    """What of the output's error is whose: the pass's, the lowering's, the rounded constants'."""
+    base = exact if variant.job["is_baseline"] else baseline_outputs(variant, params, inputs)
+    constant = variant.job.get("baseline_constant")
+    if stored is not None:
+        constant = largest_gap(
+            [value.reshape(e.shape) for value, e in zip(stored, exact, strict=True)], exact
+        )
+    semantic = {
+        "max_abs": _semantic_gap(exact, expected),
+        "pass": None if base is None else _semantic_gap(exact, base),
+        "lowering": None if base is None else _semantic_gap(base, expected),
+    }
+    relative = {
+        "max_abs": _relative_gap(exact, expected, expected),
+        "pass": None if base is None else _relative_gap(exact, base, expected),
+        "lowering": None if base is None else _relative_gap(base, expected, expected),
+    }
+    return {
+        "semantic": semantic | {"constant": constant or 0.0},
+        "relative": relative,
+        "execution_max_abs": largest_gap([c.double() for c in compiled], exact),
+        "baseline_known": base is not None,
+    }
+
+
+def _relative_gap(a: list[Tensor], b: list[Tensor], expected: list[Tensor]) -> float | None:
+    """The semantic gap of each output over the largest element of its reference, the worst of them.
+
+    A reference that is all zero has no size of its own: the largest of the other outputs' stands for it, or 1.
+    """
+    other = max((_largest(value) for value in expected), default=0.0) or 1.0
+    gaps = [_semantic_gap([x], [y]) for x, y in zip(a, b, strict=True)]
+    if None in gaps:
+        return None
+    sizes = [_largest(value) or other for value in expected]
+    return max((gap / size for gap, size in zip(gaps, sizes, strict=True)), default=0.0)  # type: ignore[operator]
