@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,56 @@ from numtrace.errors import UsageError
 from numtrace.instrument.parameters import parse_scope
 from numtrace.passes import commandline, probe, registry
 from numtrace.passes.model import Pass
-from numtrace.passes.variants import parse_modes
-from numtrace.session import Request
+from numtrace.passes.variants import MODES, parse_modes
+
+#: The flags of a run that names no target.
+DEFAULT_FLAGS = ("--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for; the fields are the options of ``numtrace run``."""
+
+    model: str = models.DEFAULT
+    passes: tuple[Pass, ...] = ()
+    flags: tuple[str, ...] = ()
+    params: tuple[tuple[str, Path], ...] = ()
+    inputs: tuple[str, ...] = ()
+    expected: tuple[Path, ...] = ()
+    function: str | None = None
+    attention: str = "decomposed"
+    seed: int = 0
+    seeds: int = 1
+    modes: frozenset[str] = frozenset(MODES)
+    device: str = "local-task"
+    threads: int = 0
+    python: str | None = None
+    out: Path | None = None
+    tolerance: Tolerance | None = None
+    compile_timeout: float = 1800.0
+    run_timeout: float = 3600.0
+    notices: tuple[str, ...] = ()
+
+
+def with_defaults(flags: tuple[str, ...]) -> list[str]:
+    """The user's flags, with a target where they name none."""
+    result = list(flags)
+    if not any(
+        flag.startswith(("--iree-hal-target-backends", "--iree-hal-target-device")) for flag in result
+    ):
+        result.insert(0, DEFAULT_FLAGS[0])
+    if any("llvm-cpu" in flag for flag in result) and not any(
+        flag.startswith("--iree-llvmcpu-target-cpu") for flag in result
+    ):
+        result.insert(1, DEFAULT_FLAGS[1])
+    return result
+
+
+def backend(flags: list[str]) -> str:
+    for flag in flags:
+        if flag.startswith(("--iree-hal-target-backends=", "--iree-hal-target-device=")):
+            return flag.split("=", 1)[1]
+    return ""
 
 
 def make_request(

@@ -15,43 +15,17 @@ import msgspec
 from numtrace import __version__, models
 from numtrace.attribute.verdict import Judgement, judge, suspects
 from numtrace.dumps import schema
+from numtrace.dumps.commands import write_commands
 from numtrace.dumps.files import output_errors
+from numtrace.dumps.records import coverage, output_record, site_record
 from numtrace.dumps.rundir import RunDirectory, VariantFolder, default_path
 from numtrace.errors import CompileError, ExitCode, NumtraceError, OutputError, RunError, UsageError
 from numtrace.passes import probe
-from numtrace.passes.model import Pass, Variant
-from numtrace.passes.variants import MODES, variants
+from numtrace.passes.model import Variant
+from numtrace.passes.variants import variants
 from numtrace.report.progress import Progress
+from numtrace.request import Request, backend, with_defaults
 from numtrace.workers import Worker
-
-#: The flags of a run that names no target.
-DEFAULT_FLAGS = ("--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host")
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the user asked for; the fields are the options of ``numtrace run``."""
-
-    model: str = models.DEFAULT
-    passes: tuple[Pass, ...] = ()
-    flags: tuple[str, ...] = ()
-    params: tuple[tuple[str, Path], ...] = ()
-    inputs: tuple[str, ...] = ()
-    expected: tuple[Path, ...] = ()
-    function: str | None = None
-    attention: str = "decomposed"
-    seed: int = 0
-    seeds: int = 1
-    modes: frozenset[str] = frozenset(MODES)
-    device: str = "local-task"
-    threads: int = 0
-    python: str | None = None
-    out: Path | None = None
-    tolerance: schema.Tolerance | None = None
-    compile_timeout: float = 1800.0
-    run_timeout: float = 3600.0
-    notices: tuple[str, ...] = ()
-    command: tuple[str, ...] = ()
 
 
 @dataclass
@@ -73,7 +47,7 @@ class Session:
 
     def __init__(self, request: Request, progress: Progress):
         self.request, self.progress = request, progress
-        self.flags = _with_defaults(request.flags)
+        self.flags = with_defaults(request.flags)
         self.notices = list(request.notices)
         self.plan = variants(request.passes, request.modes)
         self.interrupted = False
@@ -144,7 +118,7 @@ class Session:
                 parameters=[schema.Parameters(scope=scope, path=path) for scope, path in prepared["params"]],
             ),
             target=schema.Target(
-                backend=_backend(self.flags), device=request.device, cpu=prepared["cpu"], flags=self.flags
+                backend=backend(self.flags), device=request.device, cpu=prepared["cpu"], flags=self.flags
             ),
             reference=schema.Reference(
                 kind=prepared["reference"], dtype="f64", golden_max_abs=baseline.get("golden_max_abs")
@@ -249,7 +223,7 @@ class Session:
             "baseline_constant": None if baseline is None else baseline["split"]["semantic"]["constant"],
             "tolerance": None if request.tolerance is None else msgspec.to_builtins(request.tolerance),
         }
-        _write_commands(folder, self.directory, job, variant)
+        write_commands(folder, self.directory, job, variant)
         sites: list[dict[str, Any]] = []
         try:
             event = self._follow(job, path / "worker.log", folder, sites)
@@ -285,7 +259,7 @@ class Session:
                         total = event.get("sites", total)
                     case "site":
                         sites.append(event["record"])
-                        folder.append_site(_site(event["record"]))
+                        folder.append_site(site_record(event["record"]))
                         self.progress.site(len(sites), max(total, len(sites)))
                     case _:
                         return event
@@ -350,7 +324,7 @@ class Session:
             self._state.baseline = event
         torch_error = event["torch_same_dtype"]
         worst = (torch_error or {}).get("max_abs")
-        outputs = [_output(record, worst) for record in event["outputs"]]
+        outputs = [output_record(record, worst) for record in event["outputs"]]
         split = event["split"]
         return self._base(
             variant,
@@ -359,7 +333,7 @@ class Session:
             verdict,
             folder,
             ops_changed=event["ops_changed"],
-            output=None if event["output"] is None else _output(event["output"], worst),
+            output=None if event["output"] is None else output_record(event["output"], worst),
             outputs=outputs,
             torch_same_dtype=None if torch_error is None else msgspec.convert(torch_error, schema.TorchError),
             spread=None if event["spread"] is None else msgspec.convert(event["spread"], schema.Spread),
@@ -368,13 +342,13 @@ class Session:
                 execution_max_abs=split["execution_max_abs"],
             ),
             constants=msgspec.convert(event["constants"], list[schema.Constant]),
-            coverage=_coverage(sites),
+            coverage=coverage(sites),
             traced_equal=event["traced_equal"],
             nonfinite_origin=None
             if event["nonfinite_origin"] is None
             else msgspec.convert(event["nonfinite_origin"], schema.Origin),
             timings=msgspec.convert(event["timings"], schema.Timings),
-            sites=[_site(site) for site in sites],
+            sites=[site_record(site) for site in sites],
         )
 
     def _same(self, variant: Variant, pipeline: str, other: str, folder: VariantFolder) -> schema.Variant:
@@ -402,7 +376,7 @@ class Session:
             why = f"it ran, but there is nothing exact to compare with: {event['message']}"
             return self._base(
                 variant, pipeline, "ran", Judgement("inconclusive", why), folder,
-                coverage=_coverage(sites), sites=[_site(site) for site in sites],
+                coverage=coverage(sites), sites=[site_record(site) for site in sites],
             )  # fmt: skip
         if event["exit_code"] == ExitCode.INTERNAL:
             self._state.internal = event["message"]
@@ -411,7 +385,7 @@ class Session:
         failure = schema.Failure(kind=event["kind"], message=event["message"], location=event.get("location"))
         return self._base(
             variant, pipeline, status, Judgement(status, _placed(event)), folder, error=failure,
-            coverage=_coverage(sites), sites=[_site(site) for site in sites],
+            coverage=coverage(sites), sites=[site_record(site) for site in sites],
         )  # fmt: skip
 
     def _unfinished(self, variant: Variant, pipeline: str) -> schema.Variant:
@@ -463,27 +437,6 @@ class Session:
         return inputs[index] if index < len(inputs) else f"seed {self.request.seed}"
 
 
-def _with_defaults(flags: tuple[str, ...]) -> list[str]:
-    """The user's flags, with a target where they name none."""
-    result = list(flags)
-    if not any(
-        flag.startswith(("--iree-hal-target-backends", "--iree-hal-target-device")) for flag in result
-    ):
-        result.insert(0, DEFAULT_FLAGS[0])
-    if any("llvm-cpu" in flag for flag in result) and not any(
-        flag.startswith("--iree-llvmcpu-target-cpu") for flag in result
-    ):
-        result.insert(1, DEFAULT_FLAGS[1])
-    return result
-
-
-def _backend(flags: list[str]) -> str:
-    for flag in flags:
-        if flag.startswith(("--iree-hal-target-backends=", "--iree-hal-target-device=")):
-            return flag.split("=", 1)[1]
-    return ""
-
-
 def _folder(path: Path) -> Path:
     with output_errors(path):
         path.mkdir(parents=True, exist_ok=True)
@@ -521,55 +474,3 @@ def _raised(event: dict[str, Any]) -> NumtraceError:
     error = _ERRORS.get(event["error"], other)(_placed(event))
     error.exit_code = ExitCode(event["exit_code"])
     return error
-
-
-def _site(record: dict[str, Any]) -> schema.Site:
-    return msgspec.convert(record, schema.Site)
-
-
-def _output(record: dict[str, Any], torch_error: float | None) -> schema.Output:
-    return msgspec.convert(record | {"torch_same_dtype_max_abs": torch_error}, schema.Output)
-
-
-def _coverage(sites: list[dict[str, Any]]) -> schema.Coverage:
-    counts = {state: sum(site["match"] == state for site in sites) for state in
-              ("verified", "moved", "differs", "ambiguous", "unmatched", "uncovered")}  # fmt: skip
-    return schema.Coverage(
-        sites=len(sites),
-        evaluated=len(sites) - counts["uncovered"],
-        tainted=sum(site["tainted"] for site in sites),
-        **counts,
-    )
-
-
-def _write_commands(
-    folder: VariantFolder, directory: RunDirectory, job: dict[str, Any], variant: Variant
-) -> None:
-    """The commands to compile and run this variant by hand, from the run directory."""
-    import shlex
-
-    top, inputs = directory.path.absolute(), f"model/inputs/{job['seed']}"
-    flags = [*job["flags"]]
-    if job["pipeline"]:
-        flags.append(f"--iree-preprocessing-pass-pipeline={job['pipeline']}")
-    compile_line = ["iree-compile", "model/source.mlir", *flags, "-o", f"{folder.relative}/by-hand.vmfb"]
-    run_line = [
-        "iree-run-module", f"--device={job['device']}", f"--module={folder.relative}/by-hand.vmfb",
-        f"--function={job['function']}",
-        *(f"--parameters={scope}={_relative(Path(path), top)}" for scope, path in job["params"]),
-        *(f"--input={_by_hand(f'{inputs}/{i}', type_, top)}" for i, type_ in enumerate(job["arguments"])),
-    ]  # fmt: skip
-    text = f"# {variant.name}, from the run directory\n{shlex.join(compile_line)}\n{shlex.join(run_line)}\n"
-    folder.write_text("commands.txt", text)
-
-
-def _by_hand(stem: str, type_: dict[str, Any], top: Path) -> str:
-    """A stored input as iree-run-module takes it: an npy, or raw bytes for a type that npy does not know."""
-    if not (top / f"{stem}.bin").exists():
-        return f"@{stem}.npy"
-    return "x".join([*map(str, type_["shape"]), type_["dtype"]]) + f"=@{stem}.bin"
-
-
-def _relative(path: Path, top: Path) -> Path:
-    """``path`` from ``top`` when it lies inside, else as it is."""
-    return path.relative_to(top) if path.is_relative_to(top) else path
