@@ -17,10 +17,15 @@ Window = tuple[list[int], list[int]]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """``permutation`` of the source value's dimensions (None: row-major), inside ``window`` (None: everywhere)."""
+    """``permutation`` of the source value's dimensions (None: row-major), inside ``window`` (None: everywhere).
+
+    ``known`` is whether the shapes themselves say so: dimensions are merged or split in order. Otherwise the
+    layout is only right if the values agree: where they do not, it may be another one.
+    """
 
     permutation: tuple[int, ...] | None
     window: Window | None
+    known: bool = True
 
     def __str__(self) -> str:
         text = "row-major" if self.permutation is None else f"permuted {list(self.permutation)}"
@@ -55,13 +60,14 @@ def layouts(
     target = site if window is None else tuple(window[1])
     if prod(target) != prod(value):
         return
-    yield Layout(None, window)
+    boundaries = _boundaries([size for size in target if size > 1])
+    mine = _boundaries([size for size in value if size > 1])
+    yield Layout(None, window, known=mine <= boundaries or boundaries <= mine)
     wide = [dim for dim, size in enumerate(value) if size > 1]
     same = [value[dim] for dim in wide] == [size for size in target if size > 1]
     if len(wide) > MAX_RANK or (same and not permuted):
         return
     unit = [dim for dim, size in enumerate(value) if size == 1]
-    boundaries = _boundaries([size for size in target if size > 1])
     for order in permutations(wide):
         if list(order) == wide:
             continue

@@ -11,6 +11,7 @@ from numtrace.attribute.closeness import allclose
 from numtrace.attribute.images import is_image, u8_steps
 from numtrace.attribute.metrics import difference, max_ulp
 from numtrace.attribute.ulp import is_float_type
+from numtrace.evaluate.tensors import defined
 
 
 def output_record(
@@ -23,7 +24,7 @@ def output_record(
 ) -> dict[str, Any]:
     """One result; ``expected`` is float64. PSNR and 8-bit steps only where ``expected`` is an image in [0, 1]."""
     expected = expected.reshape(actual.shape)
-    gap = difference(actual, expected)
+    gap = difference(actual, expected, defined(expected))
     image = is_image(expected)
     psnr = gap.psnr_db() if image else None
     record: dict[str, Any] = {

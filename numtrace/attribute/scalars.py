@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -27,19 +29,27 @@ class Rounded:
         return abs(self.stored - self.source) / abs(self.source)
 
 
-def source_scalars(program: Program) -> set[float]:
-    """Every float scalar that the source program states in double precision."""
-    found: set[float] = set()
+#: The float scalars of the source by the stamp of each op that uses them.
+Scalars = Mapping[int, frozenset[float]]
+
+
+def source_scalars(program: Program) -> Scalars:
+    """Every float scalar that the source program states in double precision, and which ops use it."""
+    stated: dict[int, float] = {}
     for op in walk([program.body]):
         if op.name == "torch.constant.float":
-            found.add(float(op.attributes["value"].value))
-        elif (
-            op.name == "arith.constant"
-            and (value := _scalar(op)) is not None
-            and tensor_type(op.result_types[0])[1] == "f64"
-        ):
-            found.add(value)
-    return found
+            stated[op.results[0]] = float(op.attributes["value"].value)
+        elif op.name == "arith.constant" and tensor_type(op.result_types[0])[1] == "f64":
+            value = _scalar(op)
+            if value is not None:
+                stated[op.results[0]] = value
+    used: dict[int, set[float]] = defaultdict(set)
+    for op in walk([program.body]):
+        for slot in op.operands:
+            if slot in stated:
+                for stamp in op.stamps:
+                    used[stamp].add(stated[slot])
+    return {stamp: frozenset(values) for stamp, values in used.items()}
 
 
 def _scalar(op: Op) -> float | None:
@@ -52,32 +62,75 @@ def _scalar(op: Op) -> float | None:
     return None
 
 
-def rounded_constants(body: Op, scalars: Iterable[float]) -> list[tuple[Op, Rounded]]:
-    """The float constants in ``body`` that are a source scalar within one unit in the last place, but not equal."""
+def rounded_constants(body: Op, scalars: Scalars) -> list[tuple[Op, Rounded]]:
+    """The float constants in ``body`` that stand for a scalar of the source, but are not equal to it.
+
+    A constant stands for a scalar when an op that reads it comes from a source op that uses that scalar, and the
+    two are one unit in the last place apart at most.
+    """
     found = []
-    typed = _read_as_indices(body)
-    for op in walk(body.regions):
-        if op.results and op.results[0] in typed:
-            continue
-        if op.name != "arith.constant" or (stored := _scalar(op)) is None:
-            continue
-        element = tensor_type(op.result_types[0])[1]
-        if not is_float_type(element) or element == "f64" or stored in scalars:
-            continue
-        near = [scalar for scalar in scalars if scalar and abs(stored - scalar) <= _ulp(scalar, element)]
-        if near:
-            source = min(near, key=lambda scalar: abs(stored - scalar))
-            found.append((op, Rounded(source, stored, abs(stored - source) > _ulp(source, element) / 2)))
+    for op, stored, element, stamps in _constants(body):
+        near = [
+            scalar
+            for stamp in stamps
+            for scalar in scalars.get(stamp, ())
+            if scalar and abs(stored - scalar) <= _ulp(scalar, element)
+        ]
+        if near and stored not in near:
+            found.append((op, _rounded(min(near, key=lambda scalar: abs(stored - scalar)), stored, element)))
     return found
 
 
-def _read_as_indices(body: Op) -> set[int]:
-    """The slots that only index arithmetic reads: it is evaluated as typed, whatever the source's scalar was."""
-    read: dict[int, bool] = {}
+def derived_constants(body: Op, known: Iterable[Op]) -> list[tuple[Op, Rounded]]:
+    """Constants that a lowering computed and then rounded, such as √2 in GELU or 1/√d in attention.
+
+    A guess, to be believed only when the program with these values agrees with the source's: the stored value
+    must be the correctly rounded or truncated one of a short decimal, or of a closed form.
+    """
+    found, skip = [], set(map(id, known))
+    for op, stored, element, _ in _constants(body):
+        if id(op) in skip or not stored or float(stored * 2**12).is_integer():
+            continue
+        near = [
+            value for value in _forms(abs(stored)) if 0 < abs(abs(stored) - value) <= _ulp(value, element)
+        ]
+        if near:
+            source = math.copysign(min(near, key=lambda value: abs(abs(stored) - value)), stored)
+            found.append((op, _rounded(source, stored, element)))
+    return found
+
+
+def _forms(value: float) -> Iterator[float]:
+    """Closed forms near ``value``: decimals of six digits, k·c and √k·c and their inverses for well-known c."""
+    yield float(f"{value:.6g}")
+    for unit in (1.0, math.pi, 1 / math.pi, math.log(2), math.log2(math.e), math.log(10), 2 / math.pi):
+        for root in (unit, math.sqrt(unit)):
+            ratio = value / root
+            for count in (ratio, 1 / ratio, ratio * ratio, 1 / (ratio * ratio)):
+                whole = round(count)
+                if 1 <= whole <= 1 << 20 and abs(count - whole) < 1e-5 * whole:
+                    yield from (root * whole, root / whole, root * math.sqrt(whole), root / math.sqrt(whole))
+
+
+def _rounded(source: float, stored: float, element: str) -> Rounded:
+    return Rounded(source, stored, abs(stored - source) > _ulp(source, element) / 2)
+
+
+def _constants(body: Op) -> Iterator[tuple[Op, float, str, frozenset[int]]]:
+    """The narrow float constants that data is computed with: the op, its value, its type, its readers' stamps."""
+    readers: dict[int, list[Op]] = defaultdict(list)
     for op in walk(body.regions):
         for slot in op.operands:
-            read[slot] = read.get(slot, True) and op.typed
-    return {slot for slot, typed in read.items() if typed}
+            readers[slot].append(op)
+    for op in walk(body.regions):
+        if op.name != "arith.constant" or (stored := _scalar(op)) is None:
+            continue
+        element = tensor_type(op.result_types[0])[1]
+        reading = readers[op.results[0]]
+        # What only index arithmetic reads is evaluated as typed, whatever the source's scalar was.
+        if not is_float_type(element) or element == "f64" or all(reader.typed for reader in reading):
+            continue
+        yield op, stored, element, frozenset(stamp for reader in (*reading, op) for stamp in reader.stamps)
 
 
 def _ulp(value: float, element: str) -> float:

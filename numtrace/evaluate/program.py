@@ -81,7 +81,7 @@ class Program:
         self._slots: dict[ir.Value, int] = {}
         self.count = 0
         self.body = self._block(module.body)
-        _mark_index_arithmetic(self.body, set())
+        _mark_index_arithmetic(self.body, {})
 
     @classmethod
     def parse(cls, text: str, *, unregistered: bool = False) -> Program:
@@ -182,15 +182,22 @@ def _mark_last_uses(ops: list[Op]) -> None:
         op.dead = [slot for slot in op.dead if slot in made]
 
 
-def _mark_index_arithmetic(block: Block, free: set[int]) -> None:
-    """Sets ``typed``; ``free`` are the scalars so far that no tensor data flows into, of outer blocks too."""
+def _mark_index_arithmetic(block: Block, free: dict[int, bool]) -> None:
+    """Sets ``typed``.
+
+    ``free`` are the scalars so far that no tensor data flows into, of outer blocks too, and whether each is made
+    of float constants alone. Those are no index arithmetic: a cast of such a one is a constant that was rounded.
+    """
     for op in block.ops:
         if op.name in _DATA_FREE_SOURCES:
             op.typed = op.name != "arith.constant" or not _is_shaped(op.result_types[0])
-        elif op.name.startswith(_SCALAR_DIALECTS):
-            op.typed = bool(op.operands) and free.issuperset(op.operands)
-        if op.typed:
-            free.update(op.results)
+            constant = op.name == "arith.constant" and isinstance(op.result_types[0], ir.FloatType)
+            if op.typed:
+                free.update(dict.fromkeys(op.results, constant))
+        elif op.name.startswith(_SCALAR_DIALECTS) and op.operands and free.keys() >= set(op.operands):
+            constant = all(free[slot] for slot in op.operands)
+            op.typed = not constant
+            free.update(dict.fromkeys(op.results, constant))
         for region in op.regions:
             _mark_index_arithmetic(region, free)
 

@@ -78,7 +78,7 @@ def _call(op: Op, name: str, machine, operands: tuple[Any, ...]) -> Any:
     float_dtype = machine.float_dtype
     if machine.contracted is not None:
         narrow, table = machine.contracted
-        rounded = table.get(name.split(".")[2], ())
+        rounded = table.get(overload.overloadpacket.__name__, ())
         operands = tuple(_round(value, narrow) if i in rounded else value for i, value in enumerate(operands))
     positional: list[Any] = []
     named: dict[str, Any] = {}
@@ -136,9 +136,11 @@ def _round(value: Any, dtype: torch.dtype) -> Any:
 
 
 def _overload(name: str):
-    _, namespace, *rest = name.split(".")
-    packet = getattr(getattr(torch.ops, namespace), rest[0], None)
-    overload = getattr(packet, rest[1] if len(rest) > 1 else "default", None) if packet is not None else None
+    dialect, *rest = name.split(".")
+    packet = None
+    if dialect == "torch" and len(rest) >= 2:
+        packet = getattr(getattr(torch.ops, rest[0]), rest[1], None)
+    overload = getattr(packet, rest[2] if len(rest) > 2 else "default", None) if packet is not None else None
     if overload is None:
         raise UncoveredOp(name, "torch has no such op")
     return overload, overload._schema.arguments

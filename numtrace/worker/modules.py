@@ -10,9 +10,10 @@ import torch
 from iree.compiler import ir
 
 from numtrace.errors import ModelError
+from numtrace.evaluate.constants import constant_value
 from numtrace.evaluate.flow import parameter_key
 from numtrace.evaluate.program import Op, Program, walk
-from numtrace.evaluate.types import tensor_type
+from numtrace.evaluate.types import exact_dtype, tensor_type
 from numtrace.instrument.dtypes import to_torch
 from numtrace.instrument.parameters import ParameterArchives
 from numtrace.instrument.tensor_type import TensorType
@@ -29,7 +30,16 @@ def required_parameters(program: Program) -> dict[tuple[str, str], TensorType]:
 
 def load_globals(program: Program, params: ParameterArchives) -> dict[Any, torch.Tensor]:
     """The parameters by the symbol of their global, or by (scope, key) where an op names them directly."""
-    return {name: to_torch(params.array(*key, type_)) for name, key, type_ in _references(program)}
+    values: dict[Any, torch.Tensor] = {
+        symbol: constant_value(
+            op.attributes["initial_value"], exact_dtype(tensor_type(op.attributes["type"].value)[1])
+        )
+        for symbol, op in program.globals.items()
+        if "initial_value" in op.attributes
+        and isinstance(op.attributes["initial_value"], ir.DenseElementsAttr)
+    }
+    values.update((name, to_torch(params.array(*key, type_))) for name, key, type_ in _references(program))
+    return values
 
 
 def _references(program: Program) -> Iterable[tuple[Any, tuple[str, str], TensorType]]:
@@ -64,7 +74,19 @@ def entry(program: Program, name: str) -> Op:
 def arguments(function: Op, inputs: list[torch.Tensor]) -> list[Any]:
     """One value per block argument: the inputs in order, None for fences."""
     values = iter(inputs)
-    return [
-        None if str(type_) == "!hal.fence" else next(values, None)
-        for type_ in function.regions[0].argument_types
-    ]
+    found: list[Any] = []
+    for type_ in function.regions[0].argument_types:
+        value = None if str(type_) == "!hal.fence" else next(values, None)
+        if value is not None and value.dtype in _SIGNLESS and not str(type_).startswith("!torch"):
+            value = value.view(_SIGNLESS[value.dtype])
+        found.append(value)
+    return found
+
+
+#: Below the torch dialect integers have no sign of their own: the ops say how they read the bits.
+_SIGNLESS = {
+    torch.uint8: torch.int8,
+    torch.uint16: torch.int16,
+    torch.uint32: torch.int32,
+    torch.uint64: torch.int64,
+}

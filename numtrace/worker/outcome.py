@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from numtrace.attribute.floor import largest, sizes
 from numtrace.attribute.outputs import output_record, worst_first
 from numtrace.attribute.trajectory import Summary
 from numtrace.errors import CompileError
@@ -84,12 +85,6 @@ def _golden(variant: Variant, count: int) -> list[Tensor | None]:
     return [torch.from_numpy(np.load(f, allow_pickle=False)) if f.exists() else None for f in files]
 
 
-def _largest(value: Tensor) -> float:
-    """The largest finite magnitude; 0 where there is none."""
-    finite = value.double()[torch.isfinite(value.double())]
-    return float(finite.abs().max()) if finite.numel() else 0.0
-
-
 def _semantic_gap(a: list[Tensor], b: list[Tensor]) -> float | None:
     """Between exact values: None where one is NaN or Inf and the other is not, 0 where all are so alike."""
     records = [output_record(x, y.reshape(x.shape), dtype="f64") for x, y in zip(a, b, strict=True)]
@@ -139,13 +134,19 @@ def _split(
 
 
 def _relative_gap(a: list[Tensor], b: list[Tensor], expected: list[Tensor]) -> float | None:
-    """The semantic gap of each output over the largest element of its reference, the worst of them.
+    """The semantic gap of each output over the size of its reference's elements, the worst of them.
 
     A reference that is all zero has no size of its own: the largest of the other outputs' stands for it, or 1.
     """
-    other = max((_largest(value) for value in expected), default=0.0) or 1.0
-    gaps = [_semantic_gap([x], [y]) for x, y in zip(a, b, strict=True)]
-    if None in gaps:
-        return None
-    sizes = [_largest(value) or other for value in expected]
-    return max((gap / size for gap, size in zip(gaps, sizes, strict=True)), default=0.0)  # type: ignore[operator]
+    other = max((largest(value) for value in expected), default=0.0) or 1.0
+    worst = 0.0
+    for x, y, want in zip(a, b, expected, strict=True):
+        gap = _semantic_gap([x], [y])
+        if gap is None:
+            return None
+        top, rest, edge = sizes(want)
+        worst = max(worst, gap / (top or other))
+        if rest != top and gap:
+            small = want.abs() <= edge
+            worst = max(worst, (_semantic_gap([x[small]], [y.reshape(x.shape)[small]]) or 0.0) / rest)
+    return worst

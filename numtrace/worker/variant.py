@@ -85,6 +85,7 @@ def _run(variant: Variant) -> None:
     )
     summary = trajectory.finish()
     expected = reference.finish()
+    trajectory.settle_outputs(expected)
     traced_s = time.perf_counter() - traced_at
 
     channel.stage("compare outputs", timed=True)
@@ -178,7 +179,7 @@ def make_trajectory(
 
 def _bit_equal(a: list[Tensor], b: list[Tensor]) -> bool:
     def bits(value: Tensor) -> Tensor:
-        return value.contiguous().view(torch.uint8) if value.dim() else value.reshape(1).view(torch.uint8)
+        return value.reshape(-1).clone(memory_format=torch.contiguous_format).view(torch.uint8)
 
     return len(a) == len(b) and all(
         x.shape == y.shape and x.dtype == y.dtype and torch.equal(bits(x), bits(y))
