@@ -198,6 +198,8 @@ def _torch_error(
     if dtype is None:
         return None
     program = Program.parse((variant.shared / "source.mlir").read_text(encoding="utf-8"))
+    if dtype != "f32" and f",{dtype}>" in program.text:
+        return None  # the source itself is in it, op by op: rounding the contractions is not its own error
     function = entry(program, job["function"])
     try:
         outputs = torch_outputs(
