@@ -20,6 +20,7 @@ from numtrace.instrument.features import require_host
 from numtrace.instrument.inputs import load_golden, load_inputs
 from numtrace.instrument.signature import Signature, find_function
 from numtrace.instrument.stamp import stamp_module
+from numtrace.instrument.tensor_type import TensorType
 from numtrace.worker.channel import Channel
 
 # torch and IREE's runtime take seconds to import: a model, a flag or an input that is refused does not wait for
@@ -36,7 +37,8 @@ def prepare(job: dict[str, Any], channel: Channel) -> None:
     channel.stage("read the model")
     data = _read(model)
     module = _parse(data, model)
-    signature = find_function(module, job["function"])
+    notices: list[str] = []
+    signature = _as_compiled(find_function(module, job["function"]), job["flags"], notices)
     table = stamp_module(module, model.name)
     inlined = folder / "inlined.irpa"
     params = list(job["params"])
@@ -50,7 +52,6 @@ def prepare(job: dict[str, Any], channel: Channel) -> None:
     cpu = require_host(job["flags"], job["compile_timeout"])
 
     channel.stage("check inputs and parameters")
-    notices: list[str] = []
     for number in range(job["seeds"]):
         values, said = load_inputs(job["inputs"], signature.arguments, job["seed"] + number)
         notices += said if number == 0 else []
@@ -84,6 +85,24 @@ def prepare(job: dict[str, Any], channel: Channel) -> None:
         notices=notices,
         environment=_environment(job),
     )
+
+
+def _as_compiled(signature: Signature, flags: list[str], notices: list[str]) -> Signature:
+    """The signature that the compiled function has: IREE turns f64 into f32 unless it is told not to."""
+    types = [*signature.arguments, *signature.results]
+    if (
+        not any(type_.dtype == "f64" for type_ in types)
+        or f"{_DEMOTE}=false" in flags
+        or f"{_DEMOTE}=0" in flags
+    ):
+        return signature
+    notices.append(f"IREE computes the model's f64 in f32; keep f64 with {_DEMOTE}=false after --")
+    narrow = [TensorType(t.shape, "f32") if t.dtype == "f64" else t for t in types]
+    return Signature(signature.name, narrow[: len(signature.arguments)], narrow[len(signature.arguments) :])
+
+
+#: On by default in IREE.
+_DEMOTE = "--iree-input-demote-f64-to-f32"
 
 
 def _require_runtime(module: ir.Module, params: list, device: str) -> None:
