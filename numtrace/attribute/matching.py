@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from iree.compiler import ir
 
+from numtrace.evaluate.dispatch import tied_operands
 from numtrace.evaluate.program import Block, Op, Program, walk
 
 #: Ops that hand a tensor on, in another shape or place.
@@ -166,15 +167,9 @@ def _counts(op: Op) -> bool:
 
 def _targets(dispatch: Op) -> list[int]:
     """The region's argument that each result of ``dispatch`` is written to."""
-    arguments, tied = dispatch.regions[0].arguments, _tied(dispatch)
+    arguments, tied = dispatch.regions[0].arguments, tied_operands(dispatch)
     fresh = iter(arguments[len(arguments) - tied.count(-1) :])
     return [arguments[operand] if operand >= 0 else next(fresh) for operand in tied]
-
-
-def _tied(dispatch: Op) -> list[int]:
-    if "tied_operands" not in dispatch.attributes:
-        return [-1] * len(dispatch.results)
-    return [int(ir.IntegerAttr(value).value) for value in ir.ArrayAttr(dispatch.attributes["tied_operands"])]
 
 
 def _holding(dispatch: Op, index: int, result: int, uses: Uses, root: int | None) -> Holding:
