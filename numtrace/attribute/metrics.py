@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from numtrace.attribute.chunks import chunks, count, position, screen, subtract, zero_others
-from numtrace.attribute.ulp import in_ulps, is_float_type
+from numtrace.evaluate.formats import in_ulps, is_float_type
 
 # Between these a 2-norm computed by plain squaring neither overflows nor loses digits to underflow.
 _PLAIN_NORM = (1e-140, 1e150)

@@ -10,7 +10,7 @@ from torch import Tensor
 from numtrace.attribute.closeness import allclose
 from numtrace.attribute.images import is_image, u8_steps
 from numtrace.attribute.metrics import difference, max_ulp
-from numtrace.attribute.ulp import is_float_type
+from numtrace.evaluate.formats import is_float_type
 from numtrace.evaluate.tensors import defined
 
 

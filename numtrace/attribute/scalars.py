@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from iree.compiler import ir
 
-from numtrace.attribute.ulp import is_float_type, ulp
+from numtrace.evaluate.formats import is_float_type, ulp
 from numtrace.evaluate.program import Op, Program, walk
 from numtrace.evaluate.types import tensor_type
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from numtrace.attribute.ulp import in_ulps, is_float_type
+from numtrace.evaluate.formats import in_ulps, is_float_type
 from numtrace.evaluate.tensors import defined
 
 #: Elements of one block.

@@ -6,7 +6,7 @@ import ml_dtypes
 import pytest
 import torch
 
-from numtrace.attribute.ulp import FORMATS, eps, float_format, in_ulps, is_float_type, ulp, unit_roundoff
+from numtrace.evaluate.formats import FORMATS, float_format, in_ulps, is_float_type, ulp
 
 F64 = torch.float64
 
@@ -48,10 +48,10 @@ def test_every_format_but_tf32_was_compared():
 
 
 def test_eps_and_roundoff():
-    assert eps("f32") == 2.0**-23
-    assert unit_roundoff("f32") == 2.0**-24
-    assert unit_roundoff("bf16") == 2.0**-8
-    assert unit_roundoff("tf32") == unit_roundoff("f16") == 2.0**-11
+    assert float_format("f32").eps == 2.0**-23
+    assert float_format("f32").unit_roundoff == 2.0**-24
+    assert float_format("bf16").unit_roundoff == 2.0**-8
+    assert float_format("tf32").unit_roundoff == float_format("f16").unit_roundoff == 2.0**-11
 
 
 @pytest.mark.parametrize(
