@@ -30,7 +30,67 @@ class FloatFormat:
     max_finite: float
 
     @property
-    def _binade(x: Tensor, fmt: FloatFormat) -> Tensor:
+    def eps(self) -> float:
+        """2^(1−p): the distance from 1 to the next number up, an ulp of 1."""
+        return 2.0 ** (1 - self.precision)
+
+    @property
+    def unit_roundoff(self) -> float:
+        """u = 2^−p: the greatest relative error of rounding a value in the normal range to nearest."""
+        return 2.0**-self.precision
+
+    @property
+    def min_normal(self) -> float:
+        """2^emin: what is smaller is subnormal, or zero where denormals are flushed."""
+        return 2.0**self.emin
+
+    @property
+    def min_subnormal(self) -> float:
+        """2^(emin−p+1): the smallest positive number, and the smallest ulp."""
+        return 2.0 ** (self.emin - self.precision + 1)
+
+
+FORMATS: dict[str, FloatFormat] = {
+    "f64": FloatFormat(53, -1022, 1023, (2 - 2.0**-52) * 2.0**1023),
+    "f32": FloatFormat(24, -126, 127, (2 - 2.0**-23) * 2.0**127),
+    "tf32": FloatFormat(11, -126, 127, (2 - 2.0**-10) * 2.0**127),
+    "bf16": FloatFormat(8, -126, 127, (2 - 2.0**-7) * 2.0**127),
+    "f16": FloatFormat(11, -14, 15, 65504.0),
+    "f8E5M2": FloatFormat(3, -14, 15, 57344.0),
+    "f8E5M2FNUZ": FloatFormat(3, -15, 15, 57344.0),
+    "f8E4M3": FloatFormat(4, -6, 7, 240.0),
+    "f8E4M3FN": FloatFormat(4, -6, 8, 448.0),  # the top code is NaN: 480 is not a number of it
+    "f8E4M3FNUZ": FloatFormat(4, -7, 7, 240.0),
+    "f8E4M3B11FNUZ": FloatFormat(4, -10, 4, 30.0),
+    "f8E3M4": FloatFormat(5, -2, 3, 15.5),
+    "f6E3M2FN": FloatFormat(3, -2, 4, 28.0),
+    "f6E2M3FN": FloatFormat(4, 0, 2, 7.5),
+    "f4E2M1FN": FloatFormat(2, 0, 2, 6.0),
+}
+
+_NOT_FLOAT = re.compile(r"[su]?i\d+|index")
+_EXPONENT_BITS = 0x7FF0_0000_0000_0000  # of a float64
+
+
+def is_float_type(dtype: str) -> bool:
+    """True for a format of the table, False for an MLIR integer type; ValueError for any other name."""
+    if dtype in FORMATS:
+        return True
+    if _NOT_FLOAT.fullmatch(dtype):
+        return False
+    raise ValueError(
+        f"unknown element type {dtype!r}; give an MLIR integer type or one of {', '.join(FORMATS)}"
+    )
+
+
+def float_format(dtype: str) -> FloatFormat:
+    """The format with an MLIR type name such as ``bf16``; ValueError if it is not a float type."""
+    if not is_float_type(dtype):
+        raise ValueError(f"{dtype} is an integer type; give a float type, one of {', '.join(FORMATS)}")
+    return FORMATS[dtype]
+
+
+def _binade(x: Tensor, fmt: FloatFormat) -> Tensor:
     """2^e per element, with e the exponent of x held within emin and emax.
 
     Positive float64 numbers are ordered as their bits are, so the exponent field alone, held between those of
