@@ -85,8 +85,27 @@ class RunError(NumtraceError):
 
 
 class UncoveredOp(NumtraceError):
-    """The evaluator has no function for an op; the site becomes ``uncovered``, the run goes on."""
+    """The evaluator has no function for an op; the site becomes ``uncovered``, the run goes on.
+
+    ``stamps`` are numtrace's numbers of the source ops that it came from; ``location`` names them, once somebody
+    who has the table of stamps has looked them up.
+    """
+
+    location: str | None = None
 
     def __init__(self, op: str, why: str = ""):
         self.op = op
-        super().__init__(f"no evaluation of {op}{': ' + why if why else ''}")
+        self.stamps: tuple[int, ...] = ()
+        super().__init__(self._sentence(op, why))
+
+    def _sentence(self, op: str, why: str) -> str:
+        return f"no evaluation of {op}{': ' + why if why else ''}"
+
+
+class UndefinedResult(UncoveredOp):
+    """An op has no result with these operands: a division by zero, an index out of range. Nobody's fault."""
+
+    kind = "undefined"
+
+    def _sentence(self, op: str, why: str) -> str:
+        return f"{op} {why}: its result is undefined"

@@ -231,6 +231,8 @@ class Session:
             message = str(error)
             if error.kind == "crash" and (where := self._locate(job, path)):
                 message += f"; {where}"
+            if error.kind == "crash" and (why := self._explain(job, path)):
+                message += f"; {why}"
             event = {
                 "event": "error",
                 "error": "RunError",
@@ -290,6 +292,17 @@ class Session:
             site = order[len(reached)]
             return f"it dies in dispatch {site['id']}" + (f", {site['op']}" if site["op"] else "")
         return f"it dies after dispatch {reached[-1]}" if reached else None
+
+    def _explain(self, job: dict[str, Any], path: Path) -> str | None:
+        """What is undefined in the source with these inputs, which a crash may come of; None when nothing is."""
+        try:
+            with closing(self._events(job | {"kind": "explain"}, path / "explain.log")) as events:
+                for event in events:
+                    if event["event"] == "error" and event["kind"] == "undefined":
+                        return f"in the source {_placed(event)}"
+        except RunError:
+            pass
+        return None
 
     def _events(self, job: dict[str, Any], log: Path) -> Generator[dict[str, Any], None, None]:
         with Worker(job, log, self.request.python) as worker:
@@ -372,8 +385,8 @@ class Session:
     ) -> schema.Variant:
         if event["error"] == "OutputError" or (event["exit_code"] == ExitCode.USAGE and not variant.passes):
             raise _raised(event)  # the disk, or the user's own flags: no variant can run
-        if event["error"] == "UncoveredOp":
-            why = f"it ran, but there is nothing exact to compare with: {event['message']}"
+        if event["error"] in ("UncoveredOp", "UndefinedResult"):
+            why = f"it ran, but there is nothing exact to compare with: {_placed(event)}"
             return self._base(
                 variant, pipeline, "ran", Judgement("inconclusive", why), folder,
                 coverage=coverage(sites), sites=[site_record(site) for site in sites],

@@ -38,6 +38,8 @@ _PASSIVE = (
     "torch.constant",
     "torch.prim.",
     "torch_c.",
+    "func.func",
+    "util.func",
 )
 
 

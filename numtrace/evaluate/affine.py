@@ -9,7 +9,7 @@ from math import prod
 from iree.compiler import ir
 from torch import Tensor
 
-from numtrace.errors import UncoveredOp
+from numtrace.errors import UncoveredOp, UndefinedResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,8 @@ def loop_view(value: Tensor, forms: tuple[Linear, ...], domain: Domain) -> tuple
     Nothing is copied.
 
     Raises:
-        UncoveredOp: the map reads outside of the tensor, or walks it backwards.
+        UndefinedResult: the map reads outside of the tensor.
+        UncoveredOp: it walks it backwards.
     """
     offset = value.storage_offset()
     strides: dict[int, int] = {}
@@ -139,8 +140,8 @@ def loop_view(value: Tensor, forms: tuple[Linear, ...], domain: Domain) -> tuple
                 low, high = low + min(reach, 0), high + max(reach, 0)
         offset += form.offset * stride
         if low < 0 or high >= extent:
-            why = f"its map reads [{low}, {high}] of a dimension of size {extent}"
-            raise UncoveredOp("structured op", why)
+            why = f"reads elements {low} to {high} of a dimension of size {extent}"
+            raise UndefinedResult("a structured op", why)
     if min(strides.values(), default=0) < 0:
         raise UncoveredOp("structured op", "its map walks a dimension backwards")
     loops = sorted(strides)

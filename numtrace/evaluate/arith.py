@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from numtrace.errors import UncoveredOp
+from numtrace.errors import UncoveredOp, UndefinedResult
 from numtrace.evaluate.constants import constant_value
 from numtrace.evaluate.extremes import maximum, minimum
 from numtrace.evaluate.program import Op
@@ -130,9 +130,9 @@ def remsi(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
 def _divisible(op: Op, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """The operands of a division, unless it is undefined: torch would raise, or take the process down."""
     if bool((b == 0).any()):
-        raise UncoveredOp(op.name, "division by zero")
+        raise UndefinedResult(op.name, "divides by zero")
     if bool(((b == -1) & (a == torch.iinfo(a.dtype).min)).any()):
-        raise UncoveredOp(op.name, "the quotient overflows")
+        raise UndefinedResult(op.name, "overflows: the quotient does not fit its type")
     return a, b
 
 
@@ -254,8 +254,10 @@ def shrui(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
 @evaluates("arith.divui", "arith.remui", "arith.ceildivui")
 def unsigned_division(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
     dividend, divisor = _unsigned(a), _unsigned(b)
-    if bool((dividend < 0).any()) or bool((divisor <= 0).any()):
-        raise UncoveredOp(op.name, "a division by zero, or operands beyond the signed range of 64 bits")
+    if bool((divisor == 0).any()):
+        raise UndefinedResult(op.name, "divides by zero")
+    if bool((dividend < 0).any()) or bool((divisor < 0).any()):
+        raise UncoveredOp(op.name, "operands beyond the signed range of 64 bits")
     if op.name == "arith.remui":
         return torch.fmod(dividend, divisor).to(op.dtype)
     quotient = torch.div(dividend, divisor, rounding_mode="floor")

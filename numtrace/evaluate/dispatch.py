@@ -11,8 +11,8 @@ from torch import Tensor
 from numtrace.evaluate.machine import Machine
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import evaluates
-from numtrace.evaluate.tensors import empty, mixed_window, split
-from numtrace.evaluate.types import exact_dtype, static_shape, tensor_type, widen
+from numtrace.evaluate.tensors import empty, mixed_window, result_shape, split
+from numtrace.evaluate.types import exact_dtype, tensor_type, widen
 
 
 class Buffer:
@@ -60,18 +60,20 @@ def evaluate_dispatch(machine: Machine, op: Op, operands: list[Any]) -> list[Ten
         UncoveredOp: some op in the body has no evaluation.
     """
     body = machine.program.executables[entry_point(op)].regions[0]
-    _, arguments, _, _ = split(op, operands)
+    _, arguments, _, sizes = split(op, operands)
     tied = tied_operands(op)
     values: list[Any] = []
     for i, value in enumerate(arguments):
         value = widen(value) if isinstance(value, Tensor) else value
         values.append(Buffer(value) if i in tied else value)
     results: list[Buffer] = []
-    for type_, index in zip(op.result_types, tied, strict=True):
+    for number, (type_, index) in enumerate(zip(op.result_types, tied, strict=True)):
+        shape, element = tensor_type(type_)
+        dynamic, sizes = sizes[: shape.count(None)], sizes[shape.count(None) :]
         if index >= 0:
             results.append(values[index])
             continue
-        buffer = Buffer(empty(static_shape(type_), exact_dtype(tensor_type(type_)[1])))
+        buffer = Buffer(empty(result_shape(op, dynamic, number), exact_dtype(element)))
         values.append(buffer)
         results.append(buffer)
     machine.run(body, values)
@@ -87,7 +89,7 @@ def dispatch(op: Op, machine, *operands: Any) -> tuple[Tensor, ...]:
 def tensor_load(op: Op, machine, *operands) -> Tensor:
     (source,), _, offsets, sizes, strides = split(op, operands)
     value = source.read() if isinstance(source, Buffer) else source
-    return mixed_window(op, value, offsets, sizes, strides).reshape(static_shape(op.result_types[0]))
+    return mixed_window(op, value, offsets, sizes, strides).reshape(result_shape(op, sizes))
 
 
 @evaluates("iree_tensor_ext.dispatch.tensor.store")
@@ -98,6 +100,11 @@ def tensor_store(op: Op, machine, *operands) -> None:
         return
     view = mixed_window(op, target.writable(), offsets, sizes, strides)
     view.copy_(value.reshape(view.shape))
+
+
+@evaluates("flow.dispatch.tie_shape")
+def tie_shape(op: Op, machine, value: Any, *sizes) -> Any:
+    return value
 
 
 @evaluates("iree_tensor_ext.dispatch.workload.ordinal")

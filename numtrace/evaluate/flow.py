@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import torch
 from iree.compiler import ir
 from torch import Tensor
@@ -10,26 +12,37 @@ from numtrace.errors import UncoveredOp
 from numtrace.evaluate.constants import constant_value
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import evaluates
-from numtrace.evaluate.tensors import empty, split, window
-from numtrace.evaluate.types import exact_dtype, static_shape, tensor_type, widen
+from numtrace.evaluate.tensors import empty, result_shape, split, window
+from numtrace.evaluate.types import exact_dtype, tensor_type, widen
 
 
 @evaluates("flow.tensor.reshape", "flow.tensor.bitcast")
-def reshape(op: Op, machine, value: Tensor, *sizes) -> Tensor:
+def reshape(op: Op, machine, *operands) -> Tensor:
+    """The same elements under another shape.
+
+    Dynamic sizes need not fit. IREE then reads the start of the buffer, or beyond its end, where nothing is
+    defined.
+    """
+    (value,), _, sizes = split(op, operands)
     if tensor_type(op.operand_types[0])[1] != tensor_type(op.result_types[0])[1]:
         raise UncoveredOp(op.name, "a change of the element type")
-    return value.reshape(static_shape(op.result_types[0]))
+    shape = result_shape(op, sizes)
+    if value.numel() == prod(shape):
+        return value.reshape(shape)
+    flat = widen(value).reshape(-1)[: prod(shape)]
+    beyond = empty([prod(shape) - flat.numel()], flat.dtype)
+    return torch.cat([flat, beyond]).reshape(shape)
 
 
 @evaluates("flow.tensor.splat")
 def splat(op: Op, machine, value: Tensor, *sizes) -> Tensor:
     dtype = exact_dtype(tensor_type(op.result_types[0])[1])
-    return value.to(dtype).expand(static_shape(op.result_types[0]))
+    return value.to(dtype).expand(result_shape(op, sizes))
 
 
 @evaluates("flow.tensor.empty", "flow.tensor.alloca")
 def flow_empty(op: Op, machine, *sizes) -> Tensor:
-    return empty(static_shape(op.result_types[0]), exact_dtype(tensor_type(op.result_types[0])[1]))
+    return empty(result_shape(op, sizes), exact_dtype(tensor_type(op.result_types[0])[1]))
 
 
 @evaluates("flow.tensor.constant")
@@ -78,6 +91,11 @@ def same_value(op: Op, machine, value: Tensor, *_) -> Tensor:
 @evaluates("util.assume.int")
 def assume(op: Op, machine, *values: Tensor) -> tuple[Tensor, ...]:
     return values
+
+
+@evaluates("hal.buffer_view.dim")
+def buffer_view_dim(op: Op, machine, value: Tensor) -> Tensor:
+    return torch.tensor(value.shape[op.integer("index")], dtype=torch.int64)
 
 
 @evaluates("hal.tensor.import")

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from numtrace.errors import UncoveredOp
 from numtrace.evaluate.affine import Domain
 from numtrace.evaluate.program import Block, Op, Program
 from numtrace.evaluate.registry import lookup
@@ -56,7 +57,11 @@ class Machine:
         operands = [env[slot] for slot in op.operands]
         if op.computes:
             operands = [widen(value) if isinstance(value, torch.Tensor) else value for value in operands]
-        value = fn(op, self, *operands)
+        try:
+            value = fn(op, self, *operands)
+        except UncoveredOp as error:
+            error.stamps = error.stamps or op.stamps
+            raise
         if len(op.results) == 1:
             env[op.results[0]] = value[0] if type(value) is tuple else value
         elif op.results:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from numtrace.errors import UncoveredOp
+from numtrace.errors import UncoveredOp, UndefinedResult
 from numtrace.evaluate.program import Op, reads
 from numtrace.evaluate.registry import evaluates
 from numtrace.evaluate.types import exact_dtype, static_shape, tensor_type, widen
@@ -20,6 +21,12 @@ def resolve(static: Sequence[int], dynamic: Sequence[Any]) -> list[int]:
     """A mixed list of static and dynamic sizes: ``static`` with its placeholders replaced in order."""
     values = iter(dynamic)
     return [int(next(values)) if size == _DYNAMIC else size for size in static]
+
+
+def result_shape(op: Op, sizes: Sequence[Any], index: int = 0) -> list[int]:
+    """The shape of a result: its type's, with the dynamic sizes replaced by ``sizes`` in order."""
+    values = iter(sizes)
+    return [int(next(values)) if size is None else size for size in tensor_type(op.result_types[index])[0]]
 
 
 def split(op: Op, operands: Sequence[Any]) -> list[list[Any]]:
@@ -35,13 +42,13 @@ def window(value: Tensor, offsets: list[int], sizes: list[int], strides: list[in
     """The slice of ``value`` as a view.
 
     Raises:
-        UncoveredOp: the slice leaves the tensor.
+        UndefinedResult: the slice leaves the tensor.
     """
     index = []
     for offset, size, stride, extent in zip(offsets, sizes, strides, value.shape, strict=True):
         last = offset + (size - 1) * stride
         if size and (offset < 0 or last >= extent):
-            raise UncoveredOp("slice", f"elements {offset} to {last} of a dimension of size {extent}")
+            raise UndefinedResult("slice", f"takes elements {offset} to {last} of a dimension of size {extent}")
         index.append(slice(offset, last + 1, stride) if size else slice(0, 0))
     return value[tuple(index)]
 
@@ -85,9 +92,7 @@ def poison(op: Op, machine) -> Tensor:
 
 @evaluates("tensor.empty")
 def tensor_empty(op: Op, machine, *sizes) -> Tensor:
-    shape, element = tensor_type(op.result_types[0])
-    dynamic = iter(sizes)
-    return empty([int(next(dynamic)) if size is None else size for size in shape], exact_dtype(element))
+    return empty(result_shape(op, sizes), exact_dtype(tensor_type(op.result_types[0])[1]))
 
 
 @evaluates("tensor.dim")
@@ -102,7 +107,8 @@ def cast(op: Op, machine, value: Tensor) -> Tensor:
 
 @evaluates("tensor.collapse_shape")
 def collapse_shape(op: Op, machine, value: Tensor) -> Tensor:
-    return value.reshape(static_shape(op.result_types[0]))
+    groups = [[int(dim.value) for dim in group] for group in op.attributes["reassociation"]]
+    return value.reshape([prod(value.shape[dim] for dim in group) for group in groups])
 
 
 @evaluates("tensor.expand_shape")
@@ -113,7 +119,7 @@ def expand_shape(op: Op, machine, value: Tensor, *sizes) -> Tensor:
 @evaluates("tensor.extract_slice")
 def extract_slice(op: Op, machine, *operands) -> Tensor:
     (value,), offsets, sizes, strides = split(op, operands)
-    return mixed_window(op, value, offsets, sizes, strides).reshape(static_shape(op.result_types[0]))
+    return mixed_window(op, value, offsets, sizes, strides).reshape(result_shape(op, sizes))
 
 
 @evaluates("tensor.insert_slice")
@@ -132,7 +138,8 @@ def extract(op: Op, machine, value: Tensor, *indices: Tensor) -> Tensor:
         low, high = int(index.min()), int(index.max())
         if low < 0 or high >= value.shape[dimension]:
             outside = low if low < 0 else high
-            raise UncoveredOp(op.name, f"index {outside} of a dimension of size {value.shape[dimension]}")
+            size = value.shape[dimension]
+            raise UndefinedResult(op.name, f"reads index {outside} of a dimension of size {size}")
     return value[tuple(indices)] if indices else value
 
 
@@ -155,8 +162,25 @@ def pad(op: Op, machine, *operands) -> Tensor:
 
 
 @evaluates("tensor.splat")
-def splat(op: Op, machine, value: Tensor) -> Tensor:
-    return value.to(exact_dtype(tensor_type(op.result_types[0])[1])).expand(static_shape(op.result_types[0]))
+def splat(op: Op, machine, value: Tensor, *sizes) -> Tensor:
+    return value.to(exact_dtype(tensor_type(op.result_types[0])[1])).expand(result_shape(op, sizes))
+
+
+@evaluates("tensor.reshape")
+def reshape(op: Op, machine, value: Tensor, shape: Tensor) -> Tensor:
+    return value.reshape([int(size) for size in shape])
+
+
+@evaluates("tensor.generate")
+def generate(op: Op, machine, *sizes) -> Tensor:
+    """The region once, with its indices as tensors along their dimensions."""
+    shape = result_shape(op, sizes)
+    indices = [
+        torch.arange(size).reshape([-1 if other == dim else 1 for other in range(len(shape))])
+        for dim, size in enumerate(shape)
+    ]
+    (value,) = machine.run(op.regions[0], indices)
+    return widen(value).expand(shape)
 
 
 @evaluates("tensor.from_elements")

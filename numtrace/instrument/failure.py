@@ -59,13 +59,17 @@ def name_ops(error: CompileError, table: Sequence[Mapping[str, Any]]) -> Compile
 
     ``table`` is what ``stamp_module`` returned. Functions and modules are named for want of anything else.
     """
-    ops = [table[stamp] for stamp in error.stamps if stamp < len(table)]
-    inner = [op for op in ops if not op["kind"].endswith((".func", ".module", "module"))] or ops
     message = _STAMP.sub(lambda stamp: _named(table, int(stamp[1])), str(error))
-    location = _shown(inner[0]) if inner else None
     named = CompileError(message, kind=error.kind, stamps=error.stamps, printed=error.printed)
-    named.location = location
+    named.location = shown_op(error.stamps, table)
     return named
+
+
+def shown_op(stamps: Sequence[int], table: Sequence[Mapping[str, Any]]) -> str | None:
+    """The first source op among ``stamps``, with module and original location; None when there is none."""
+    ops = [table[stamp] for stamp in stamps if stamp < len(table)]
+    inner = [op for op in ops if not op["kind"].endswith((".func", ".module", "module"))] or ops
+    return _shown(inner[0]) if inner else None
 
 
 def _without_location(message: str) -> str:

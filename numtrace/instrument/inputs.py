@@ -55,8 +55,9 @@ def load_golden(path: Path | Sequence[Path], types: Sequence[TensorType]) -> lis
     """The golden outputs, one per type, in the dtype they were saved in.
 
     ``path`` is one npy with all arrays in order (numpy.save called repeatedly on one file), or one npy per
-    output. A float output takes a golden of any float dtype, an integer output one of any integer dtype.
-    InputError: count or shape differ, floats for integers, a file is missing or broken.
+    output. A float output takes a golden of any float dtype, an integer output one of any integer dtype, or
+    whole numbers in a float dtype.
+    InputError: count or shape differ, fractions for integers, a file is missing or broken.
     """
     paths = [path] if isinstance(path, Path) else list(path)
     arrays = [array for one in paths for array in read_npy(one)]
@@ -69,7 +70,8 @@ def load_golden(path: Path | Sequence[Path], types: Sequence[TensorType]) -> lis
     tensors = []
     for index, (array, expected) in enumerate(zip(arrays, types, strict=True)):
         golden = recover_ml_dtype(array, expected)
-        same_kind = _kind(golden.dtype) == _kind(dtypes.numpy_dtype(expected.dtype))
+        kinds = (_kind(golden.dtype), _kind(dtypes.numpy_dtype(expected.dtype)))
+        same_kind = kinds[0] == kinds[1] or (kinds == ("float", "integer") and _is_whole(golden))
         if not same_kind or not expected.accepts_shape(golden.shape):
             raise InputError(
                 f"golden {index} of {shown} is {spell_type(golden)}, and the output is {expected}"
@@ -94,6 +96,11 @@ def _random_inputs(signature: Sequence[TensorType], seed: int) -> list[torch.Ten
             drawn = torch.randint(bound, shape, generator=generator)
         tensors.append(drawn.to(dtype))
     return tensors
+
+
+def _is_whole(array: np.ndarray) -> bool:
+    values = array.astype(np.float64)
+    return bool((values == np.trunc(values)).all())  # False for a NaN
 
 
 def _kind(dtype: np.dtype) -> str:

@@ -9,9 +9,10 @@ import signal
 import sys
 import threading
 import traceback
+from pathlib import Path
 from typing import Any, NoReturn
 
-from numtrace.errors import ExitCode, NumtraceError, OutputError, UsageError
+from numtrace.errors import ExitCode, NumtraceError, OutputError, UncoveredOp, UsageError
 from numtrace.worker.channel import Channel
 
 #: What the system says when a file cannot be written, whoever wanted to write it.
@@ -43,6 +44,8 @@ def main() -> int:
                 "iree-base-runtime, torch, numpy and ml_dtypes there"
             ) from None
     except NumtraceError as error:
+        if isinstance(error, UncoveredOp):
+            error.location = _source_op(error, job)
         channel.send(
             "error",
             error=type(error).__name__,
@@ -72,6 +75,14 @@ def main() -> int:
     return 0
 
 
+def _source_op(error: UncoveredOp, job: dict[str, Any]) -> str | None:
+    """Which op of the source an op without an evaluation came from; None before the source was stamped."""
+    from numtrace.instrument.failure import shown_op
+
+    table = Path(job.get("shared", job["folder"]), "ops.json")
+    return shown_op(error.stamps, json.loads(table.read_text(encoding="utf-8"))) if table.exists() else None
+
+
 def _do(job: dict[str, Any], channel: Channel) -> None:
     match job["kind"]:
         case "prepare":
@@ -86,6 +97,10 @@ def _do(job: dict[str, Any], channel: Channel) -> None:
             from numtrace.worker.locate import locate
 
             locate(job, channel)
+        case "explain":
+            from numtrace.worker.locate import explain
+
+            explain(job, channel)
 
 
 def _follow_parent() -> None:

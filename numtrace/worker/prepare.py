@@ -72,19 +72,33 @@ def prepare(job: dict[str, Any], channel: Channel) -> None:
         phase(source, folder / "input.mlir", None, "input", job["flags"], job["compile_timeout"])
     except CompileError as error:
         raise name_ops(error, [op.as_dict() for op in table]) from None
-    torch_source = any(op.kind.startswith(("torch.aten", "torch.operator", "torch.prims")) for op in table)
     channel.send(
         "prepared",
         function=signature.name,
         arguments=[_described(t, values) for t, values in zip(signature.arguments, values, strict=True)],
         results=[[list(t.shape), t.dtype] for t in signature.results],
         sha256=hashlib.sha256(data).hexdigest(),
-        reference="torch" if torch_source else "self",
+        reference="torch" if _evaluated_by_torch(module) else "self",
         params=params,
         cpu=cpu,
         notices=notices,
         environment=_environment(job),
     )
+
+
+def _evaluated_by_torch(module: ir.Module) -> bool:
+    """Whether torch itself can say what the source means: it has ops of torch, and none of ONNX."""
+    torch_ops, onnx_ops = [], []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "torch.operator" and op.attributes["name"].value.startswith("onnx."):
+            onnx_ops.append(op)
+        elif op.name.startswith(("torch.aten", "torch.operator", "torch.prims")):
+            torch_ops.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return bool(torch_ops) and not onnx_ops
 
 
 def _as_compiled(signature: Signature, flags: list[str], notices: list[str]) -> Signature:

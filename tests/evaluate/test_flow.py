@@ -29,6 +29,22 @@ def test_reshape_splat_slice_update(evaluate):
     assert updated.tolist() == [[0.0, 4.0, 5.0], [3.0, 4.0, 5.0]]
 
 
+def test_a_reshape_whose_dynamic_sizes_do_not_fit(evaluate):
+    """A buffer is read from its start; beyond its end nothing is defined."""
+    text = """
+    util.func public @main(%a: tensor<?x2xf32>, %n: index, %m: index) -> (tensor<?xf32>, tensor<?x2xf32>) {
+      %0 = flow.tensor.reshape %a : tensor<?x2xf32>{%n} -> tensor<?xf32>{%n}
+      %1 = flow.tensor.reshape %a : tensor<?x2xf32>{%n} -> tensor<?x2xf32>{%m}
+      util.return %0, %1 : tensor<?xf32>, tensor<?x2xf32>
+    }
+    """
+    a = torch.arange(4.0).reshape(2, 2)
+    start, beyond = evaluate(text, a, torch.tensor(2), torch.tensor(3))
+    assert start.tolist() == [0.0, 1.0]
+    assert beyond[:2].tolist() == a.tolist()
+    assert defined(beyond).tolist() == [[True, True], [True, True], [False, False]]
+
+
 def test_an_update_of_a_narrow_tensor_keeps_the_exact_value(evaluate):
     text = """
     util.func public @main(%a: tensor<2xbf16>, %b: tensor<1xf32>) -> tensor<2xbf16> {

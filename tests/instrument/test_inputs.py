@@ -212,6 +212,15 @@ def test_golden(tmp_path):
     ],
 )
 def test_golden_that_does_not_fit(tmp_path: Path, types, says):
-    np.save(tmp_path / "g.npy", np.zeros(2))
+    np.save(tmp_path / "g.npy", np.array([0.5, 0.0]))
     with pytest.raises(InputError, match=says):
         load_golden(tmp_path / "g.npy", _types(*types))
+
+
+def test_whole_numbers_saved_as_floats_are_a_golden_of_integers(tmp_path: Path):
+    np.save(tmp_path / "g.npy", np.array([458.0, -3.0]))
+    (golden,) = load_golden(tmp_path / "g.npy", _types("2xi64"))
+    assert golden.tolist() == [458, -3]
+    np.save(tmp_path / "g.npy", np.array([np.nan, 0.0]))
+    with pytest.raises(InputError, match="is 2xf64, and the output is 2xi64"):
+        load_golden(tmp_path / "g.npy", _types("2xi64"))
