@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from iree.compiler import ir
@@ -24,32 +25,40 @@ def insert_traces(module: ir.Module) -> list[Site]:
     Encoded results (data tiling) are traced in their plain type. The key of a trace is its site's id.
     """
     sites: list[Site] = []
-    initializers = 0
     with module.context:
-        for op in list(module.body.operations):
-            operation = op.operation
-            if operation.name == "util.initializer":
-                _trace_function(operation, f"init{initializers}", sites)
-                initializers += 1
-            elif operation.name in ("util.func", "func.func") and len(operation.regions[0].blocks):
-                name = ir.StringAttr(operation.attributes["sym_name"]).value
-                _trace_function(operation, name.removesuffix("$async"), sites)
+        for name, dispatch in list(dispatches(module)):
+            site = Site(name, name)
+            sites.append(site)
+            _insert(dispatch, site.key)
     return sites
 
 
-def _trace_function(function: ir.Operation, name: str, sites: list[Site]) -> None:
-    dispatches: list[ir.Operation] = []
+def dispatches(module: ir.Module) -> Iterator[tuple[str, ir.Operation]]:
+    """Every ``flow.dispatch`` with its site's id (without the result), in the order of the module."""
+    initializers = 0
+    for op in module.body.operations:
+        operation = op.operation
+        if operation.name == "util.initializer":
+            name = f"init{initializers}"
+            initializers += 1
+        elif operation.name in ("util.func", "func.func") and len(operation.regions[0].blocks):
+            name = ir.StringAttr(operation.attributes["sym_name"]).value.removesuffix("$async")
+        else:
+            continue
+        for ordinal, dispatch in enumerate(_dispatches_in(operation)):
+            yield f"{name}/{ordinal}", dispatch
+
+
+def _dispatches_in(function: ir.Operation) -> list[ir.Operation]:
+    found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op.name == "flow.dispatch":
-            dispatches.append(op)
+            found.append(op)
         return ir.WalkResult.ADVANCE
 
     function.walk(visit, ir.WalkOrder.PRE_ORDER)
-    for ordinal, dispatch in enumerate(dispatches):
-        site = Site(f"{name}/{ordinal}", f"{name}/{ordinal}")
-        sites.append(site)
-        _insert(dispatch, site.key)
+    return found
 
 
 def _insert(dispatch: ir.Operation, key: str) -> None:
@@ -58,17 +67,10 @@ def _insert(dispatch: ir.Operation, key: str) -> None:
     position = next(i for i, op in enumerate(operations) if op.operation == dispatch)
     with ir.InsertionPoint(operations[position + 1]), dispatch.location:
         values, dims = [], []
-        for result, sizes in zip(dispatch.results, _result_dims(dispatch), strict=True):
-            encoded = _ENCODED.match(str(result.type))
-            if encoded:
-                plain = ir.Type.parse(f"tensor<{encoded[1]}{encoded[2]}>")
-                segments = ir.DenseI32ArrayAttr.get([1, len(sizes), len(sizes)])
-                result = ir.Operation.create(
-                    "flow.tensor.encode",
-                    results=[plain],
-                    operands=[result, *sizes, *sizes],
-                    attributes={"operandSegmentSizes": segments},
-                ).result
+        for result, sizes in zip(dispatch.results, result_dims(dispatch), strict=True):
+            plain = plain_type(result.type)
+            if plain != result.type:
+                result = encode(result, plain, sizes)
             values.append(result)
             dims += sizes
         ir.Operation.create(
@@ -81,13 +83,35 @@ def _insert(dispatch: ir.Operation, key: str) -> None:
         )
 
 
-def _result_dims(dispatch: ir.Operation) -> list[list[ir.Value]]:
-    """The dynamic sizes of each result, from the last operand segment."""
+def plain_type(type_: ir.Type) -> ir.Type:
+    """A tensor type without its encoding; any other type as it is."""
+    encoded = _ENCODED.match(str(type_))
+    return ir.Type.parse(f"tensor<{encoded[1]}{encoded[2]}>", type_.context) if encoded else type_
+
+
+def encode(value: ir.Value, type_: ir.Type, sizes: Sequence[ir.Value]) -> ir.Value:
+    """``value`` in another encoding, or in none; ``sizes`` are its dynamic dims. Inserted where the caller is."""
+    segments = ir.DenseI32ArrayAttr.get([1, len(sizes), len(sizes)])
+    return ir.Operation.create(
+        "flow.tensor.encode",
+        results=[type_],
+        operands=[value, *sizes, *sizes],
+        attributes={"operandSegmentSizes": segments},
+    ).result
+
+
+def result_dims(dispatch: ir.Operation) -> list[list[ir.Value]]:
+    """The dynamic sizes of each result of a ``flow.dispatch``, from its last operand segment."""
     segments = list(ir.DenseI32ArrayAttr(dispatch.attributes["operandSegmentSizes"]))
     dims = list(dispatch.operands)[sum(segments[:-1]) :]
+    return by_dims([result.type for result in dispatch.results], dims)
+
+
+def by_dims(types: Iterable[ir.Type], dims: Sequence[ir.Value]) -> list[list[ir.Value]]:
+    """``dims``, the dynamic sizes of values of ``types`` in order, by value."""
     split, at = [], 0
-    for result in dispatch.results:
-        count = str(result.type).split(",")[0].count("?")
-        split.append(dims[at : at + count])
+    for type_ in types:
+        count = str(type_).split(",")[0].count("?")
+        split.append(list(dims[at : at + count]))
         at += count
     return split
