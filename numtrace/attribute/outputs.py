@@ -38,6 +38,8 @@ def output_record(
         "u8_max": u8_steps(actual, expected) if image else None,
         "nonfinite": gap.nonfinite,
         "disagreeing": gap.kinds.disagreeing,
+        # of those, where only the reference has the NaN or the infinity
+        "lost": gap.kinds.nan_expected + gap.kinds.inf_expected,
         "golden_max_abs": None
         if golden is None
         else difference(actual, golden.reshape(actual.shape)).max_abs,

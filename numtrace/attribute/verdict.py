@@ -47,13 +47,18 @@ def judge(
     known = is_baseline or record["split"]["baseline_known"]
     part = "max_abs" if is_baseline or not known else "pass"
     own = split[part]
-    if _over(relative[part]):
+    beyond = set(record.get("beyond_float64", ()))
+    out_of_range = own is None and any(beyond & set(site["made_by"]) for site in differing)
+    if _over(relative[part]) and not out_of_range:
         reason = _semantic(own, differing, record, is_baseline, blamed)
         if not known:
             return Judgement("inconclusive", f"{reason}; or the lowering did: the baseline does not compile")
         return Judgement("lowering-bug" if is_baseline else "pass-bug", reason)
     if not is_baseline and known and baseline is None and _over(relative["lowering"]):
         return Judgement("lowering-bug", _semantic(split["lowering"], differing, record, True))
+    golden = record.get("golden")
+    if golden and golden["off"] and record["reference"] == "self":
+        return Judgement("inconclusive", _golden_off(golden))
     if not record["traced_equal"]:
         return Judgement("inconclusive", "the traced program's output is not bit-equal to the plain one's")
     if uncovered:
@@ -61,7 +66,7 @@ def judge(
             "inconclusive", f"{len(uncovered)} sites could not be evaluated, though none reaches the output"
         )
     before = set() if baseline is None else {site["op"] for site in baseline["differing"]}
-    new = [site for site in differing if site["op"] not in before]
+    new = [site for site in differing if site["op"] not in before and not beyond & set(site["made_by"])]
     if new:
         return Judgement(
             "inconclusive",
@@ -69,18 +74,52 @@ def judge(
             "with these inputs; try others with --seed or --input",
         )
     output = record["output"] or {"max_abs": 0.0, "disagreeing": 0, "allclose": None}
-    if output["disagreeing"]:
-        origin = record["nonfinite_origin"]
-        made = f"; the first was made by {origin['op']} ({origin['site']})" if origin else ""
-        return Judgement(
-            "over-tolerance", f"{output['disagreeing']} outputs are NaN or Inf, not as in the reference{made}"
-        )
+    if any(one["disagreeing"] for one in record["outputs"]):
+        return Judgement("over-tolerance", _nonfinite(record, out_of_range) + _golden_apart(golden))
     if tolerant and not all(one["allclose"] for one in record["outputs"]):
         return Judgement(
             "over-tolerance",
             f"max abs {_number(output['max_abs'])} is over the given tolerance; no fault was found",
         )
-    return Judgement("ok", _rounding(record, output))
+    return Judgement("ok", _rounding(record, output) + _golden_apart(golden))
+
+
+def _nonfinite(record: dict[str, Any], out_of_range: bool) -> str:
+    """Which outputs are NaN or Inf on one side only, who made the first, and what is known of why."""
+    total = sum(one["disagreeing"] for one in record["outputs"])
+    lost = sum(one.get("lost", 0) for one in record["outputs"])
+    found = []
+    if total > lost:
+        origin = record["nonfinite_origin"]
+        made = f"; the first was made by {origin['op']} ({origin['site']})" if origin else ""
+        why = (
+            "what it was lowered to leaves the range of float64 as well"
+            if out_of_range
+            else "in exact arithmetic it is finite, in the types of the program it is not"
+        )
+        found.append(f"{total - lost} outputs are NaN or Inf, not as in the reference{made}; {why}")
+    if lost:
+        found.append(f"{lost} outputs are no NaN or Inf where the reference is")
+    return "; ".join(found)
+
+
+def _golden_off(golden: dict[str, Any]) -> str:
+    return (
+        f"the expected output is not what the program means where IREE begins with it: {_apart(golden)} from the "
+        "exact value of the input stage, more than rounding; either the import to that stage is wrong, or the "
+        "expected output is of another program"
+    )
+
+
+def _golden_apart(golden: dict[str, Any] | None) -> str:
+    """A remark where the expected output is not the reference's; empty where there is none."""
+    return f"; the expected output is {_apart(golden)} from the reference" if golden and golden["off"] else ""
+
+
+def _apart(golden: dict[str, Any]) -> str:
+    if golden["disagreeing"]:
+        return f"{golden['disagreeing']} elements of NaN or Inf apart"
+    return f"{_number(golden['max_abs'])} of {_number(golden['of'])}"
 
 
 def _over(relative: float | None) -> bool:

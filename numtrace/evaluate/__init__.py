@@ -2,11 +2,14 @@
 
 from numtrace.evaluate import (  # noqa: F401
     arith,
+    control,
     dispatch,
     flow,
     linalg,
     linalg_ext,
     mathematics,
+    ordering,
+    scatter,
     structured,
     tensors,
     torch_dialect,

@@ -35,9 +35,22 @@ def make_reference(variant: Variant, params, inputs: list[Tensor], wanted: list[
     )
 
 
-def exact_outputs(flow: Program, function: str, params, inputs: list[Tensor]) -> list[Tensor]:
-    """The outputs of a flow program evaluated exactly from its inputs on, as its IR has it."""
+def beyond_float64(flow: Program, function: str, params, inputs: list[Tensor]) -> list[int]:
+    """The stamps of the ops of a flow program that leave float64's range with these inputs."""
+    stamps: set[int] = set()
+    exact_outputs(flow, function, params, inputs, stamps)
+    return sorted(stamps)
+
+
+def exact_outputs(
+    flow: Program, function: str, params, inputs: list[Tensor], beyond: set[int] | None = None
+) -> list[Tensor]:
+    """The outputs of a flow program evaluated exactly from its inputs on, as its IR has it.
+
+    Where ``beyond`` is given, the stamps of ops that leave float64's range are added to it.
+    """
     machine = Machine(flow, load_globals(flow, params))
+    machine.beyond_float64 = beyond
     for initializer in flow.initializers:
         machine.run(initializer.regions[0], [])
     body = entry(flow, function)

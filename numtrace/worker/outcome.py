@@ -15,7 +15,7 @@ from numtrace.errors import CompileError
 from numtrace.evaluate.program import Program
 from numtrace.instrument.runtime import Outcome
 from numtrace.worker.compilation import Variant
-from numtrace.worker.exact import baseline_outputs, outputs_as_stored
+from numtrace.worker.exact import baseline_outputs, beyond_float64, outputs_as_stored
 
 
 def outcome_fields(
@@ -43,18 +43,14 @@ def outcome_fields(
     exact = [value.reshape(want.shape) for value, want in zip(summary.exact_outputs, expected, strict=True)]
     for index, value in enumerate(exact):
         np.save(variant.folder / f"exact{index}.npy", value.double().numpy())
+    stored = outputs_as_stored(variant, flow, summary, params, inputs)
+    split = _split(variant, outcome.outputs, exact, expected, stored, params, inputs)
+    unbounded = None in (split["semantic"]["max_abs"], split["semantic"]["pass"])
     return {
         "outputs": records,
         "output": worst_first(records),
-        "split": _split(
-            variant,
-            outcome.outputs,
-            exact,
-            expected,
-            outputs_as_stored(variant, flow, summary, params, inputs),
-            params,
-            inputs,
-        ),
+        "split": split,
+        "beyond_float64": beyond_float64(flow, job["function"], params, inputs) if unbounded else [],
         "constants": [
             {
                 "op": ops[0],
@@ -72,7 +68,32 @@ def outcome_fields(
         "amended": summary.amended,
         "tainted": summary.tainted_outputs,
         "golden_max_abs": _golden_gap(golden, expected),
+        "golden": _golden_record(golden, expected, job["tolerance"]),
+        "reference": job["reference"],
     }
+
+
+#: Of the largest element: eight units in the last place of bf16, the coarsest type that goldens are made in.
+_GOLDEN_FLOOR = 8 * 2.0**-8
+
+
+def _golden_record(
+    golden: list[Tensor | None], expected: list[Tensor], tolerance: dict[str, Any] | None
+) -> dict[str, Any] | None:
+    """How far the expected outputs are from the reference: the furthest, and whether rounding explains none of it."""
+    found = []
+    for gold, want in zip(golden, expected, strict=True):
+        if gold is None:
+            continue
+        record = output_record(gold.reshape(want.shape), want, dtype="f64", tolerance=tolerance)
+        size = largest(want) or 1.0
+        off = bool(record["disagreeing"]) or (record["max_abs"] or 0.0) > _GOLDEN_FLOOR * size
+        if record["allclose"] is not None:
+            off = not record["allclose"]
+        found.append(
+            {"max_abs": record["max_abs"], "of": size, "disagreeing": record["disagreeing"], "off": off}
+        )
+    return max(found, key=lambda f: (f["off"], f["disagreeing"], f["max_abs"] or 0.0), default=None)
 
 
 def _golden_gap(golden: list[Tensor | None], expected: list[Tensor]) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ def prepare(job: dict[str, Any], channel: Channel) -> None:
     data = _read(model)
     module = _parse(data, model)
     notices: list[str] = []
-    signature = _as_compiled(find_function(module, job["function"]), job["flags"], notices)
+    signature = _as_compiled(module, find_function(module, job["function"]), job["flags"], notices)
     table = stamp_module(module, model.name)
     inlined = folder / "inlined.irpa"
     params = list(job["params"])
@@ -101,19 +102,36 @@ def _evaluated_by_torch(module: ir.Module) -> bool:
     return bool(torch_ops) and not onnx_ops
 
 
-def _as_compiled(signature: Signature, flags: list[str], notices: list[str]) -> Signature:
+def _as_compiled(module: ir.Module, signature: Signature, flags: list[str], notices: list[str]) -> Signature:
     """The signature that the compiled function has: IREE turns f64 into f32 unless it is told not to."""
     types = [*signature.arguments, *signature.results]
-    if (
-        not any(type_.dtype == "f64" for type_ in types)
-        or f"{_DEMOTE}=false" in flags
-        or f"{_DEMOTE}=0" in flags
-    ):
+    in_f64 = any(type_.dtype == "f64" for type_ in types) or _computes_in_f64(module)
+    if f"{_DEMOTE}=false" in flags or f"{_DEMOTE}=0" in flags or not in_f64:
         return signature
     notices.append(f"IREE computes the model's f64 in f32; keep f64 with {_DEMOTE}=false after --")
     narrow = [TensorType(t.shape, "f32") if t.dtype == "f64" else t for t in types]
     return Signature(signature.name, narrow[: len(signature.arguments)], narrow[len(signature.arguments) :])
 
+
+def _computes_in_f64(module: ir.Module) -> bool:
+    """Whether some op other than a constant has an f64 operand or result; torch's scalars are no f64."""
+    found = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        values = [*op.operands, *op.results]
+        if op.name not in ("arith.constant", "arith.truncf") and any(
+            _F64.search(str(v.type)) for v in values
+        ):
+            found.append(op)
+            return ir.WalkResult.INTERRUPT
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return bool(found)
+
+
+#: The element type of a tensor, or a scalar.
+_F64 = re.compile(r"\bf64\b|[0-9?]xf64\b")
 
 #: On by default in IREE.
 _DEMOTE = "--iree-input-demote-f64-to-f32"

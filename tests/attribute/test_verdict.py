@@ -36,6 +36,12 @@ def site(match: str, **changes: Any) -> dict[str, Any]:
 
 
 BASELINE = {"differing": []}
+FINITE = {"max_abs": 1e-3, "disagreeing": 0, "lost": 0, "allclose": None}
+NONFINITE = {"max_abs": 0.0, "disagreeing": 2, "lost": 0, "allclose": None}
+
+
+def golden(*, off: bool) -> dict[str, Any]:
+    return {"max_abs": 0.25, "of": 1.0, "disagreeing": 0, "off": off}
 
 
 @pytest.mark.parametrize(
@@ -54,7 +60,27 @@ BASELINE = {"differing": []}
         (record(traced_equal=False), [], False, "inconclusive"),
         (record(), [site("differs")], False, "inconclusive"),
         (record(), [site("uncovered")], False, "inconclusive"),
-        (record(output={"max_abs": 0.0, "disagreeing": 2, "allclose": None}), [], False, "over-tolerance"),
+        (record(outputs=[NONFINITE]), [], False, "over-tolerance"),
+        # another result than the one with the largest error
+        (record(outputs=[FINITE, NONFINITE]), [], False, "over-tolerance"),
+        # What float64 does not hold either is no change of the mathematics.
+        (
+            record(split=semantic(None, 0.0), outputs=[NONFINITE], beyond_float64=[7]),
+            [site("differs", made_by=[3, 7], made_by_names=["conv", "exp"])],
+            False,
+            "over-tolerance",
+        ),
+        (
+            record(split=semantic(None, 0.0), outputs=[NONFINITE], beyond_float64=[7]),
+            [site("differs", made_by=[3], made_by_names=["conv"])],
+            False,
+            "pass-bug",
+        ),
+        # An expected output that the input stage does not mean says that one of the two is wrong.
+        (record(golden=golden(off=True), reference="self"), [], False, "inconclusive"),
+        (record(golden=golden(off=True), reference="self", split=semantic(1e-9, 0)), [], False, "pass-bug"),
+        (record(golden=golden(off=True), reference="torch"), [], False, "ok"),
+        (record(golden=golden(off=False), reference="self"), [], False, "ok"),
     ],
 )
 def test_the_first_that_applies(given: dict, sites: list, baseline: bool, verdict: str) -> None:
@@ -87,3 +113,33 @@ def test_the_reason_names_the_ops_that_the_pass_changed() -> None:
     given = record(split=semantic(0.5, 0.0), changed=[7], no_longer_read=["w.bias"])
     reason = judge(given, [differing], is_baseline=False, baseline=BASELINE, tolerant=False).reason
     assert "convolution_3" in reason and "w.bias" in reason and "add" not in reason
+
+
+def reason(given: dict, sites: list[dict], **changes: Any) -> str:
+    arguments: dict[str, Any] = {"is_baseline": True, "baseline": None, "tolerant": False} | changes
+    return judge(given, sites, **arguments).reason
+
+
+def test_outputs_that_are_not_finite_on_one_side() -> None:
+    origin = {"op": "asinh", "site": "main/0.0"}
+    made = record(outputs=[NONFINITE], nonfinite_origin=origin)
+    assert reason(made, []) == (
+        "2 outputs are NaN or Inf, not as in the reference; the first was made by asinh (main/0.0); "
+        "in exact arithmetic it is finite, in the types of the program it is not"
+    )
+    beyond = record(
+        outputs=[NONFINITE], nonfinite_origin=origin, split=semantic(0.0, 0.0), beyond_float64=[7]
+    )
+    beyond["split"]["semantic"]["max_abs"] = beyond["split"]["relative"]["max_abs"] = None
+    assert "leaves the range of float64 as well" in reason(
+        beyond, [site("differs", made_by=[7], made_by_names=["asinh"])]
+    )
+    lost = record(outputs=[NONFINITE | {"disagreeing": 3, "lost": 3}], nonfinite_origin=origin)
+    assert reason(lost, []) == "3 outputs are no NaN or Inf where the reference is"
+
+
+def test_an_expected_output_that_is_not_the_reference_is_said() -> None:
+    own = reason(record(golden=golden(off=True), reference="self"), [])
+    assert "0.25 of 1 from the exact value of the input stage" in own
+    torch = reason(record(golden=golden(off=True), reference="torch"), [])
+    assert torch.endswith("; the expected output is 0.25 of 1 from the reference")

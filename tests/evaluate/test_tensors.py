@@ -172,3 +172,36 @@ def test_what_is_computed_from_an_undefined_element_is_undefined():
     undefined = empty([3], torch.float64)
     for result in (one + undefined, undefined * 2, -undefined, maximum(one, undefined), undefined.sum()):
         assert not defined(result.reshape(-1)).any()
+
+
+def test_generated_and_reshaped_by_computed_sizes(evaluate):
+    """Elements 10 i + j of a 2x3 tensor, under the shape 3x2."""
+    text = """
+    util.func public @main(%n: index, %shape: tensor<2xindex>) -> (tensor<?x3xindex>, tensor<?x?xindex>) {
+      %ten = arith.constant 10 : index
+      %0 = tensor.generate %n {
+      ^bb0(%i: index, %j: index):
+        %1 = arith.muli %i, %ten : index
+        %2 = arith.addi %1, %j : index
+        tensor.yield %2 : index
+      } : tensor<?x3xindex>
+      %3 = tensor.reshape %0(%shape) : (tensor<?x3xindex>, tensor<2xindex>) -> tensor<?x?xindex>
+      util.return %0, %3 : tensor<?x3xindex>, tensor<?x?xindex>
+    }
+    """
+    generated, reshaped = evaluate(text, torch.tensor(2), torch.tensor([3, 2]))
+    assert generated.tolist() == [[0, 1, 2], [10, 11, 12]]
+    assert reshaped.tolist() == [[0, 1], [2, 10], [11, 12]]
+
+
+def test_dynamic_slices_and_collapses(evaluate):
+    text = """
+    util.func public @main(%a: tensor<?x2x3xf32>, %n: index) -> (tensor<?x3xf32>, tensor<?x3xf32>) {
+      %0 = tensor.extract_slice %a[0, 1, 0] [%n, 1, 3] [1, 1, 1] : tensor<?x2x3xf32> to tensor<?x3xf32>
+      %1 = tensor.collapse_shape %a [[0, 1], [2]] : tensor<?x2x3xf32> into tensor<?x3xf32>
+      util.return %0, %1 : tensor<?x3xf32>, tensor<?x3xf32>
+    }
+    """
+    taken, collapsed = evaluate(text, torch.arange(12.0).reshape(2, 2, 3), torch.tensor(1))
+    assert taken.tolist() == [[3.0, 4.0, 5.0]]
+    assert collapsed.tolist() == torch.arange(12.0).reshape(4, 3).tolist()

@@ -1,0 +1,81 @@
+"""``scf`` and ``affine``: loops and branches on scalars, and arithmetic on indices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from iree.compiler import ir
+from torch import Tensor
+
+from numtrace.errors import UncoveredOp
+from numtrace.evaluate.program import Op
+from numtrace.evaluate.registry import evaluates
+
+
+@evaluates("scf.for")
+def for_(op: Op, machine, first: Tensor, end: Tensor, step: Tensor, *values: Any) -> tuple[Any, ...]:
+    for at in range(int(first), int(end), int(step)):
+        index = torch.tensor(at, dtype=first.dtype)
+        values = tuple(machine.run(op.regions[0], [index, *values]))
+    return values
+
+
+@evaluates("scf.if")
+def if_(op: Op, machine, condition: Tensor) -> tuple[Any, ...]:
+    """One branch, where the condition is one: in a region that is evaluated for all points at once it is many."""
+    if condition.numel() != 1:
+        raise UncoveredOp(op.name, "a branch that is another for each point")
+    if bool(condition):
+        return tuple(machine.run(op.regions[0], []))
+    return tuple(machine.run(op.regions[1], [])) if len(op.regions) > 1 else ()
+
+
+@evaluates("scf.while")
+def while_(op: Op, machine, *values: Any) -> tuple[Any, ...]:
+    while True:
+        condition, *values = machine.run(op.regions[0], values)
+        if not bool(condition):
+            return tuple(values)
+        values = machine.run(op.regions[1], values)
+
+
+@evaluates("affine.apply")
+def apply(op: Op, machine, *operands: Tensor) -> Tensor:
+    return _results(op, operands)[0]
+
+
+@evaluates("affine.min")
+def least(op: Op, machine, *operands: Tensor) -> Tensor:
+    return torch.stack(torch.broadcast_tensors(*_results(op, operands))).amin(0)
+
+
+@evaluates("affine.max")
+def greatest(op: Op, machine, *operands: Tensor) -> Tensor:
+    return torch.stack(torch.broadcast_tensors(*_results(op, operands))).amax(0)
+
+
+def _results(op: Op, operands: tuple[Tensor, ...]) -> list[Tensor]:
+    affine_map = ir.AffineMapAttr(op.attributes["map"]).value
+    dims, symbols = operands[: affine_map.n_dims], operands[affine_map.n_dims :]
+    return [_value(result, dims, symbols) for result in affine_map.results]
+
+
+def _value(expression: ir.AffineExpr, dims: tuple[Tensor, ...], symbols: tuple[Tensor, ...]) -> Tensor:
+    if isinstance(expression, ir.AffineDimExpr):
+        return dims[expression.position]
+    if isinstance(expression, ir.AffineSymbolExpr):
+        return symbols[expression.position]
+    if isinstance(expression, ir.AffineConstantExpr):
+        return torch.tensor(expression.value, dtype=torch.int64)
+    a, b = (_value(side, dims, symbols) for side in (expression.lhs, expression.rhs))
+    if isinstance(expression, ir.AffineAddExpr):
+        return a + b
+    if isinstance(expression, ir.AffineMulExpr):
+        return a * b
+    # The divisor of the others is positive, or the result is undefined: see the affine dialect's semantics.
+    if isinstance(expression, ir.AffineModExpr):
+        return torch.remainder(a, b)
+    if isinstance(expression, ir.AffineFloorDivExpr):
+        return torch.div(a, b, rounding_mode="floor")
+    return -torch.div(-a, b, rounding_mode="floor")

@@ -1,0 +1,78 @@
+"""``iree_linalg_ext`` ops that choose by a comparison in their region: sort and arg_compare."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from numtrace.errors import UncoveredOp
+from numtrace.evaluate.program import Op
+from numtrace.evaluate.registry import evaluates
+
+#: arith.cmpf and arith.cmpi by their predicates, as numbered by MLIR: whether what they put first descends.
+_DESCENDS = {
+    "arith.cmpf": {2: True, 3: True, 4: False, 5: False, 9: True, 10: True, 11: False, 12: False},
+    "arith.cmpi": {2: False, 3: False, 4: True, 5: True},
+}
+#: Elements along the dimension up to which an order of another form is made by comparing neighbours.
+_LONGEST_BUBBLE = 256
+
+
+@evaluates("iree_linalg_ext.sort")
+def sort(op: Op, machine, *values: Tensor) -> tuple[Tensor, ...]:
+    """All operands in the order in which the region holds for neighbours; equal ones stay as they were."""
+    dim = op.integer("dimension")
+    key = _key(op)
+    if key is None:
+        return _bubble(op, machine, values, dim)
+    number, descending = key
+    if values[number].is_floating_point() and bool(torch.isnan(values[number]).any()):
+        raise UncoveredOp(op.name, "a NaN has no place in this order")
+    order = torch.sort(values[number], dim=dim, descending=descending, stable=True).indices
+    return tuple(torch.gather(value, dim, order) for value in values)
+
+
+def _key(op: Op) -> tuple[int, bool] | None:
+    """The operand that alone decides, and whether it descends; None when the region is not one comparison."""
+    block = op.regions[0]
+    compare, *rest = block.ops
+    if len(rest) != 1 or compare.name not in _DESCENDS or rest[0].operands != compare.results:
+        return None
+    descends = _DESCENDS[compare.name].get(compare.integer("predicate"))
+    places = [block.arguments.index(slot) if slot in block.arguments else -1 for slot in compare.operands]
+    number = min(places) // 2
+    if descends is None or min(places) < 0 or sorted(places) != [2 * number, 2 * number + 1]:
+        return None
+    return number, descends == (places[0] < places[1])
+
+
+def _bubble(op: Op, machine, values: tuple[Tensor, ...], dim: int) -> tuple[Tensor, ...]:
+    count = values[0].shape[dim]
+    if count > _LONGEST_BUBBLE:
+        raise UncoveredOp(op.name, f"{count} elements in an order that is more than one comparison")
+    lanes = [list(value.unbind(dim)) for value in values]
+    for _ in range(count):
+        for at in range(count - 1):
+            pairs = [side for lane in lanes for side in (lane[at], lane[at + 1])]
+            (keep,) = machine.run(op.regions[0], pairs)
+            for lane in lanes:
+                first, second = lane[at], lane[at + 1]
+                lane[at], lane[at + 1] = torch.where(keep, first, second), torch.where(keep, second, first)
+    return tuple(torch.stack(lane, dim) for lane in lanes)
+
+
+@evaluates("iree_linalg_ext.arg_compare")
+def arg_compare(op: Op, machine, *operands: Tensor) -> tuple[Tensor, Tensor]:
+    """The first element that the region prefers to all before it, and its index; the outs are the start."""
+    results = len(op.results)
+    outs, (value, *more) = operands[-results:], operands[:-results]
+    if results != 2 or any(extra.dim() == value.dim() for extra in more):
+        raise UncoveredOp(op.name, "with explicit indices")
+    dim = op.integer("dimension")
+    base = int(more[0]) if more else 0
+    best, index = outs
+    for at, element in enumerate(value.unbind(dim)):
+        (better,) = machine.run(op.regions[0], [element, best])
+        best = torch.where(better, element, best)
+        index = torch.where(better, torch.tensor(base + at, dtype=index.dtype), index)
+    return best, index

@@ -1,0 +1,82 @@
+# ruff: noqa: E501 (lines of MLIR)
+import pytest
+import torch
+
+from numtrace.errors import UncoveredOp
+
+
+def test_a_loop_carries_its_values(evaluate):
+    """x ← 2x + i for i = 1, 3: (2·5 + 1)·2 + 3."""
+    text = """
+    util.func public @main(%x: tensor<1xf32>, %n: index) -> tensor<1xf32> {
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %two = arith.constant dense<2.0> : tensor<1xf32>
+      %0 = scf.for %i = %c1 to %n step %c2 iter_args(%v = %x) -> tensor<1xf32> {
+        %1 = arith.mulf %v, %two : tensor<1xf32>
+        %2 = arith.index_cast %i : index to i64
+        %3 = arith.sitofp %2 : i64 to f32
+        %4 = tensor.splat %3 : tensor<1xf32>
+        %5 = arith.addf %1, %4 : tensor<1xf32>
+        scf.yield %5 : tensor<1xf32>
+      }
+      util.return %0 : tensor<1xf32>
+    }
+    """
+    assert evaluate(text, torch.tensor([5.0]), torch.tensor(4))[0].tolist() == [25.0]
+    assert evaluate(text, torch.tensor([5.0]), torch.tensor(1))[0].tolist() == [5.0]
+
+
+IF = """
+util.func public @main(%x: i64, %c: i1) -> i64 {
+  %one = arith.constant 1 : i64
+  %0 = scf.if %c -> i64 {
+    %1 = arith.addi %x, %one : i64
+    scf.yield %1 : i64
+  } else {
+    %2 = arith.subi %x, %one : i64
+    scf.yield %2 : i64
+  }
+  util.return %0 : i64
+}
+"""
+
+
+def test_a_branch(evaluate):
+    assert int(evaluate(IF, torch.tensor(5), torch.tensor(True))[0]) == 6
+    assert int(evaluate(IF, torch.tensor(5), torch.tensor(False))[0]) == 4
+    with pytest.raises(UncoveredOp, match="another for each point"):
+        evaluate(IF, torch.tensor(5), torch.tensor([True, False]))
+
+
+def test_while_doubles_until_it_is_enough(evaluate):
+    text = """
+    util.func public @main(%x: i64, %n: i64) -> i64 {
+      %0 = scf.while (%v = %x) : (i64) -> i64 {
+        %c = arith.cmpi slt, %v, %n : i64
+        scf.condition(%c) %v : i64
+      } do {
+      ^bb0(%v: i64):
+        %1 = arith.addi %v, %v : i64
+        scf.yield %1 : i64
+      }
+      util.return %0 : i64
+    }
+    """
+    assert int(evaluate(text, torch.tensor(3), torch.tensor(20))[0]) == 24
+
+
+def test_affine_arithmetic(evaluate):
+    """Floor and ceiling of -7 / 4 are -2 and -1, and -7 mod 4 is 1."""
+    text = """
+    util.func public @main(%d: index, %s: index) -> (index, index, index, index, index) {
+      %0 = affine.apply affine_map<(d0)[s0] -> (d0 floordiv s0)>(%d)[%s]
+      %1 = affine.apply affine_map<(d0)[s0] -> (d0 ceildiv s0)>(%d)[%s]
+      %2 = affine.apply affine_map<(d0)[s0] -> (d0 mod s0 + d0 * 2)>(%d)[%s]
+      %3 = affine.min affine_map<(d0)[s0] -> (d0, s0 - 1)>(%d)[%s]
+      %4 = affine.max affine_map<(d0)[s0] -> (d0, s0 - 1, 2)>(%d)[%s]
+      util.return %0, %1, %2, %3, %4 : index, index, index, index, index
+    }
+    """
+    found = evaluate(text, torch.tensor(-7), torch.tensor(4))
+    assert [int(value) for value in found] == [-2, -1, -13, -7, 3]
