@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from numtrace.evaluate.affine import Linear, linear_map, loops_of
 from numtrace.evaluate.program import Block, Op, reads
 from numtrace.evaluate.types import tensor_type
@@ -36,7 +38,8 @@ class Nest:
         used = [loops_of(forms) for forms in self.out_maps]
         self.parallel = sorted(set.intersection(*used))
         self.reductions = [loop for loop in range(self.loops) if loop not in self.parallel]
-        orders = [_order(forms, self.parallel) for forms in self.out_maps]
+        shapes = [tensor_type(type_)[0] for type_ in op.operand_types[self.ins : len(self.maps)]]
+        orders = [_order(*out, self.parallel) for out in zip(self.out_maps, shapes, strict=True)]
         self.orders = [order for order in orders if order is not None]
         self.whole = len(self.orders) == outs
         used_slots = {slot for inner in self.body.ops for slot in reads(inner)}
@@ -107,7 +110,11 @@ class Nest:
         return ops[::-1]
 
 
-def _order(forms: tuple[Linear, ...], parallel: list[int]) -> list[int] | None:
-    """The loop of each dimension, when they are the loops ``parallel``, each once and nothing else."""
-    loops = [form.coefficients[0][0] for form in forms if form.is_loop]
-    return loops if len(loops) == len(forms) and sorted(loops) == parallel else None
+def _order(forms: tuple[Linear, ...], shape: Sequence[int], parallel: list[int]) -> list[int] | None:
+    """The loop of each dimension, when they are the loops ``parallel``, each once and nothing else.
+
+    A dimension of size 1 whose index is a constant (what torch keeps of a reduced one) is passed over.
+    """
+    walked = [form for form, size in zip(forms, shape, strict=True) if form.coefficients or size != 1]
+    loops = [form.coefficients[0][0] for form in walked if form.is_loop]
+    return loops if len(loops) == len(walked) and sorted(loops) == parallel else None

@@ -92,7 +92,10 @@ def _vectorised(
     if len(stripes) == 1:
         values = evaluate(nest, machine, inputs, outs, whole)
         return tuple(
-            value.to(out.dtype).expand(sizes).permute([nest.parallel.index(loop) for loop in order])
+            value.to(out.dtype)
+            .expand(sizes)
+            .permute([nest.parallel.index(loop) for loop in order])
+            .reshape(out.shape)
             for value, out, order in zip(values, outs, nest.orders, strict=True)
         )
     results = tuple(torch.empty(out.shape, dtype=out.dtype) for out in outs)

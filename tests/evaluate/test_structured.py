@@ -404,3 +404,31 @@ def test_nearest_upsampling_gathers(evaluate, cut, request):
     """
     a = torch.arange(6.0).reshape(2, 3)
     assert evaluate(text, a)[0].tolist() == a.repeat_interleave(2, 0).repeat_interleave(2, 1).tolist()
+
+
+KEPT = generic(
+    ["(d0, d1) -> (d0, d1)", "(d0, d1) -> (d0, 0)"], [P, R],
+    """
+    %0 = arith.addf %x0, %acc0 : f64
+    linalg.yield %0 : f64
+    """,
+    ["tensor<2x3xf64>"], ["tensor<2x1xf64>"],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_reduction_that_keeps_its_dimension_is_no_loop(evaluate, cut, request):
+    """torch's keepdim: a loop over all elements took a minute for the norms of a small network."""
+    if cut:
+        request.getfixturevalue("small_stripes")
+    assert nest_of(KEPT).joins == ["arith.addf"]
+    start = torch.tensor([[0.5], [0.25]]).double()
+    (sums,) = evaluate(KEPT, torch.tensor([[1.0, 2, 3], [4, 5, 6]]).double(), start)
+    assert sums.tolist() == [[6.5], [15.25]]
+
+
+def test_a_constant_index_into_a_longer_dimension_leaves_the_rest_alone(evaluate):
+    one_column = KEPT.replace("tensor<2x1xf64>", "tensor<2x2xf64>")
+    start = torch.tensor([[0.5, 7], [0.25, 8]]).double()
+    (sums,) = evaluate(one_column, torch.tensor([[1.0, 2, 3], [4, 5, 6]]).double(), start)
+    assert sums.tolist() == [[6.5, 7], [15.25, 8]]
