@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,13 +19,13 @@ from numtrace.dumps.commands import write_commands
 from numtrace.dumps.files import output_errors
 from numtrace.dumps.records import coverage, output_record, site_record
 from numtrace.dumps.rundir import RunDirectory, VariantFolder, default_path
-from numtrace.errors import CompileError, ExitCode, NumtraceError, OutputError, RunError, UsageError
+from numtrace.errors import ExitCode, NumtraceError, OutputError, RunError, UsageError
 from numtrace.passes import probe
 from numtrace.passes.model import Variant
 from numtrace.passes.variants import variants
 from numtrace.report.progress import Progress
 from numtrace.request import Request, backend, with_defaults
-from numtrace.workers import Worker
+from numtrace.workers import Worker, placed, raised
 
 
 @dataclass
@@ -188,7 +188,7 @@ class Session:
         with closing(self._events(job, shared / "worker.log")) as events:
             for event in events:
                 if event["event"] == "error":
-                    raise _raised(event)
+                    raise raised(event)
                 if event["event"] == "prepared":
                     self._state.prepared = event
                     self.notices += event["notices"]
@@ -299,7 +299,7 @@ class Session:
             with closing(self._events(job | {"kind": "explain"}, path / "explain.log")) as events:
                 for event in events:
                     if event["event"] == "error" and event["kind"] == "undefined":
-                        return f"in the source {_placed(event)}"
+                        return f"in the source {placed(event)}"
         except RunError:
             pass
         return None
@@ -384,9 +384,9 @@ class Session:
         self, variant: Variant, pipeline: str, event: dict, sites: list[dict], folder: VariantFolder
     ) -> schema.Variant:
         if event["error"] == "OutputError" or (event["exit_code"] == ExitCode.USAGE and not variant.passes):
-            raise _raised(event)  # the disk, or the user's own flags: no variant can run
+            raise raised(event)  # the disk, or the user's own flags: no variant can run
         if event["error"] in ("UncoveredOp", "UndefinedResult"):
-            why = f"it ran, but there is nothing exact to compare with: {_placed(event)}"
+            why = f"it ran, but there is nothing exact to compare with: {placed(event)}"
             return self._base(
                 variant, pipeline, "ran", Judgement("inconclusive", why), folder,
                 coverage=coverage(sites), sites=[site_record(site) for site in sites],
@@ -397,7 +397,7 @@ class Session:
         status = "compile-failed" if compiling else "run-failed"
         failure = schema.Failure(kind=event["kind"], message=event["message"], location=event.get("location"))
         return self._base(
-            variant, pipeline, status, Judgement(status, _placed(event)), folder, error=failure,
+            variant, pipeline, status, Judgement(status, placed(event)), folder, error=failure,
             coverage=coverage(sites), sites=[site_record(site) for site in sites],
         )  # fmt: skip
 
@@ -468,22 +468,3 @@ def _new_directory(model: str, now: datetime) -> Path:
                 continue
             raise
         return path
-
-
-_ERRORS: dict[str, Callable[[str], NumtraceError]] = {
-    error.__name__: error for error in (UsageError, OutputError, CompileError, RunError)
-}
-
-
-def _placed(event: dict[str, Any]) -> str:
-    """An error's message, with the source op it speaks of where that is known."""
-    location = event.get("location")
-    return f"{event['message']} (at {location})" if location else event["message"]
-
-
-def _raised(event: dict[str, Any]) -> NumtraceError:
-    """The worker's error as an exception of this process, of the same exit code."""
-    other = UsageError if event["exit_code"] == ExitCode.USAGE else NumtraceError
-    error = _ERRORS.get(event["error"], other)(_placed(event))
-    error.exit_code = ExitCode(event["exit_code"])
-    return error

@@ -9,14 +9,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from numtrace.dumps.files import output_errors
-from numtrace.errors import RunError, UsageError
+from numtrace.errors import CompileError, ExitCode, NumtraceError, OutputError, RunError, UsageError
 from numtrace.worker import BOOT
 
 #: What a signal means to a reader.
@@ -145,3 +145,22 @@ class Worker:
             if stream is not None:
                 with suppress(BrokenPipeError):
                     stream.close()
+
+
+_ERRORS: dict[str, Callable[[str], NumtraceError]] = {
+    error.__name__: error for error in (UsageError, OutputError, CompileError, RunError)
+}
+
+
+def placed(event: dict[str, Any]) -> str:
+    """An error's message, with the source op it speaks of where that is known."""
+    location = event.get("location")
+    return f"{event['message']} (at {location})" if location else event["message"]
+
+
+def raised(event: dict[str, Any]) -> NumtraceError:
+    """The worker's error as an exception of this process, of the same exit code."""
+    other = UsageError if event["exit_code"] == ExitCode.USAGE else NumtraceError
+    error = _ERRORS.get(event["error"], other)(placed(event))
+    error.exit_code = ExitCode(event["exit_code"])
+    return error
