@@ -12,5 +12,6 @@ from numtrace.evaluate import (  # noqa: F401
     scatter,
     structured,
     tensors,
+    torch_conversion,
     torch_dialect,
 )

@@ -56,10 +56,12 @@ def tied_operands(op: Op) -> list[int]:
 def evaluate_dispatch(machine: Machine, op: Op, operands: list[Any]) -> list[Tensor]:
     """The results of ``op``, exact, for the values of its operands (workload, arguments, dims).
 
+    The body is the op's own region until it is outlined into an executable.
+
     Raises:
         UncoveredOp: some op in the body has no evaluation.
     """
-    body = machine.program.executables[entry_point(op)].regions[0]
+    body = (op if op.regions else machine.program.executables[entry_point(op)]).regions[0]
     _, arguments, _, sizes = split(op, operands)
     tied = tied_operands(op)
     values: list[Any] = []
@@ -80,9 +82,15 @@ def evaluate_dispatch(machine: Machine, op: Op, operands: list[Any]) -> list[Ten
     return [buffer.value.contiguous() for buffer in results]
 
 
-@evaluates("flow.dispatch")
+@evaluates("flow.dispatch", "flow.dispatch.workgroups")
 def dispatch(op: Op, machine, *operands: Any) -> tuple[Tensor, ...]:
     return tuple(evaluate_dispatch(machine, op, list(operands)))
+
+
+@evaluates("flow.dispatch.region")
+def dispatch_region(op: Op, machine, *sizes: Any) -> tuple[Any, ...]:
+    """A dispatch while it is being formed: its region reads what is around it."""
+    return tuple(machine.run(op.regions[0], []))
 
 
 @evaluates("iree_tensor_ext.dispatch.tensor.load")

@@ -50,8 +50,6 @@ def literal(op: Op, machine) -> Tensor:
 
 
 @evaluates(
-    "torch_c.from_builtin_tensor",
-    "torch_c.to_builtin_tensor",
     "torch.copy.to_vtensor",
     "torch.copy.to_tensor",
     "torch.tensor_static_info_cast",

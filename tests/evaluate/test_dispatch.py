@@ -207,3 +207,35 @@ def test_dynamic_sizes_of_a_dispatch_come_from_its_operands(evaluate):
     )
     (result,) = evaluate(text, torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
     assert result.tolist() == [[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]]
+
+
+def test_a_dispatch_that_is_not_outlined_yet_runs_its_own_region(evaluate):
+    text = f"""
+    util.func public @main(%a: tensor<2xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {{
+      %0 = flow.dispatch.workgroups(%a, %b) : (tensor<2xf32>, tensor<4xf32>) -> %b =
+          (%in: {TYPE}<readonly:tensor<2xf32>>, %out: {TYPE}<readwrite:tensor<4xf32>>) {{
+        %1 = {LOAD} %in, offsets = [0], sizes = [2], strides = [1] : {TYPE}<readonly:tensor<2xf32>> -> tensor<2xf32>
+        {STORE} %1, %out, offsets = [1], sizes = [2], strides = [1]
+            : tensor<2xf32> -> {TYPE}<readwrite:tensor<4xf32>>
+        flow.return
+      }}
+      util.return %0, %b : tensor<4xf32>, tensor<4xf32>
+    }}
+    """
+    result, operand = evaluate(text, torch.tensor([1.0, 2.0]), torch.full((4,), 9.0))
+    assert result.tolist() == [9.0, 1.0, 2.0, 9.0]
+    assert operand.tolist() == [9.0] * 4
+
+
+def test_a_dispatch_that_is_being_formed_reads_what_is_around_it(evaluate):
+    text = """
+    util.func public @main(%a: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = arith.negf %a : tensor<2xf32>
+      %1 = flow.dispatch.region -> (tensor<2xf32>) {
+        %2 = arith.addf %0, %0 : tensor<2xf32>
+        flow.return %2 : tensor<2xf32>
+      }
+      util.return %1 : tensor<2xf32>
+    }
+    """
+    assert evaluate(text, torch.tensor([1.0, -3.0]))[0].tolist() == [-2.0, 6.0]

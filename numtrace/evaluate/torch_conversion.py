@@ -1,0 +1,44 @@
+"""``torch_c``: where a program is partly torch dialect and partly below it, as between two lowering passes.
+
+Torch's scalars are Python numbers and its unsigned tensors unsigned; below, a scalar is a tensor without
+dimensions, and integers have no sign of their own: the ops say how they read the bits.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from numtrace.evaluate.program import Op
+from numtrace.evaluate.registry import evaluates
+
+#: What the bits of an unsigned tensor are called below the torch dialect.
+SIGNLESS = {
+    torch.uint8: torch.int8,
+    torch.uint16: torch.int16,
+    torch.uint32: torch.int32,
+    torch.uint64: torch.int64,
+}
+_UNSIGNED = {f",ui{signless.itemsize * 8}>": unsigned for unsigned, signless in SIGNLESS.items()}
+
+
+@evaluates("torch_c.to_builtin_tensor")
+def to_builtin_tensor(op: Op, machine, value: Tensor) -> Tensor:
+    return value.view(SIGNLESS[value.dtype]) if value.dtype in SIGNLESS else value
+
+
+@evaluates("torch_c.from_builtin_tensor")
+def from_builtin_tensor(op: Op, machine, value: Tensor) -> Tensor:
+    type_ = str(op.result_types[0])
+    unsigned = next((dtype for suffix, dtype in _UNSIGNED.items() if type_.endswith(suffix)), None)
+    return value if unsigned is None else value.view(unsigned)
+
+
+@evaluates("torch_c.to_i1", "torch_c.to_i64", "torch_c.to_f64")
+def to_scalar(op: Op, machine, value: bool | int | float) -> Tensor:
+    return torch.tensor(value, dtype=op.dtype)
+
+
+@evaluates("torch_c.from_i1", "torch_c.from_i64", "torch_c.from_f64")
+def from_scalar(op: Op, machine, value: Tensor) -> bool | int | float:
+    return value.item()
