@@ -157,13 +157,21 @@ def show(
     variant: Annotated[str, typer.Option(help="Only this variant.")] = "",
     site: Annotated[str, typer.Option(help="One site in full: its id, or an op's name.")] = "",
     json_: Annotated[bool, typer.Option("--json", help="Print the report document.")] = False,
+    codegen: Annotated[
+        bool, typer.Option("--codegen", help="Compile the site's dispatch alone, to see how it is lowered.")
+    ] = False,
+    python: Annotated[
+        str, typer.Option(help="Python interpreter of the run's IREE build, for --codegen.")
+    ] = "",
     top: Annotated[int, typer.Option(min=1, help="Dispatches shown per table.")] = 8,
 ) -> None:
-    """Show a finished run again: all of it, one variant, or one site."""
+    """Show a finished run again: all of it, one variant, or one site and its code."""
     from numtrace.dumps.rundir import load
     from numtrace.report.terminal import make_console, print_report, print_site
 
     report = load(run_directory)
+    if codegen:
+        _dump_code(run_directory, variant, site, python)
     with _standard_output():
         console = make_console(sys.stdout)
         if json_:
@@ -171,9 +179,79 @@ def show(
 
             write_document(report, sys.stdout.buffer)
         elif site:
-            print_site(report, console, variant or report.variants[-1].name, site)
+            run = run_directory if run_directory.is_dir() else run_directory.parent
+            print_site(report, console, variant or report.variants[-1].name, site, run)
         else:
             print_report(report, console, top=top, variant=variant or None)
+
+
+def _dump_code(run_directory: Path, variant: str, site: str, python: str) -> None:
+    from numtrace.report.progress import Progress
+    from numtrace.rerun import dump_code, find
+
+    if not site:
+        raise UsageError("--codegen is about one dispatch: give its site with --site")
+    with Progress() as progress:
+        dump_code(find(run_directory, variant, site), progress, python=python or None)
+
+
+@app.command(context_settings={"help_option_names": ["-h", "--help"]})
+def rerun(
+    run_directory: Annotated[Path, typer.Argument(help="A run directory, or its report.json.")],
+    site: Annotated[str, typer.Option(help="The site: its id, or an op's name.")],
+    variant: Annotated[str, typer.Option(help="The variant; the last one without.")] = "",
+    routes: Annotated[
+        bool, typer.Option("--routes", help="Compile it in other ways too: another backend, no vectors, …")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Where the dispatch alone is put; in the run directory without.")
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Seconds for one compilation or run of the dispatch alone.")
+    ] = 120,
+    python: Annotated[str, typer.Option(help="Python interpreter of the run's IREE build.")] = "",
+    json_: Annotated[bool, typer.Option("--json", help="Print the record and nothing else.")] = False,
+) -> None:
+    """Run one dispatch of a finished run alone, on its real inputs, and judge it.
+
+    Compiler flags after `--` are added to the run's own, and win.
+    """
+    from numtrace.rerun import find
+    from numtrace.rerun import rerun as rerun_site
+
+    found = find(run_directory, variant, site, out)
+    more = _more_flags(python or None)
+    from numtrace.report.progress import Progress
+
+    with Progress() as progress:
+        record = rerun_site(found, progress, more=more, routes=routes, timeout=timeout, python=python or None)
+    with _standard_output():
+        if json_:
+            import json
+
+            print(json.dumps(record, indent=2))
+        else:
+            from numtrace.dumps.code import read_code
+            from numtrace.report.rerun import print_rerun
+            from numtrace.report.terminal import make_console
+
+            dumped = found.out / ("given" if more else "own") / "code"
+            code = read_code(found.run, found.variant, found.site, dumped)
+            print_rerun(record, code, make_console(sys.stdout))
+
+
+def _more_flags(python: str | None) -> list[str]:
+    """The compiler flags after ``--``."""
+    from numtrace.passes import commandline, probe
+
+    if not _COMPILER_ARGUMENTS:
+        return []
+    given = commandline.parse_arguments(_COMPILER_ARGUMENTS, probe.compiler_flags(python))
+    if given.model or given.pipeline:
+        raise UsageError("a dispatch alone takes compiler flags only: no model, and no pass before `flow`")
+    for notice in given.notices:
+        print(f"note: {notice}", file=sys.stderr)
+    return list(given.flags)
 
 
 @app.command("passes")

@@ -5,13 +5,16 @@ from __future__ import annotations
 import difflib
 import io
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TextIO
 
 from rich.console import Console
 from rich.text import Text
 
+from numtrace.dumps.code import read_code
 from numtrace.dumps.schema import Report, Site, Variant
 from numtrace.errors import UsageError
+from numtrace.report.code_view import code_view
 from numtrace.report.dispatches import variant_details
 from numtrace.report.header import header, notices
 from numtrace.report.site_view import site_view
@@ -51,23 +54,27 @@ def report_lines(report: Report, width: int, *, top: int = TOP, variant: str | N
     return lines
 
 
-def site_lines(report: Report, variant: str, site: str, width: int) -> list[Text]:
+def site_lines(report: Report, variant: str, site: str, width: int, run: Path | None = None) -> list[Text]:
     """The view of one site; ``site`` is its id, or the name of an op or dispatch that has one site.
 
-    Raises ``UsageError`` if there is no such variant or site, or several.
+    ``run``: the run directory, for the code of its dispatch. Raises ``UsageError`` if there is no such variant or
+    site, or several.
     """
     one = find_variant(report, variant)
-    return site_view(one, find_site(one, site), width)
+    found = find_site(one, site)
+    code = None if run is None else read_code(run, one, found)
+    lines = site_view(one, found, width)
+    return lines if code is None else [*lines, *code_view(code, width)]
 
 
 def print_report(report: Report, console: Console, *, top: int = TOP, variant: str | None = None) -> None:
     """Print what ``report_lines`` gives."""
-    _print(report_lines(report, _width(console), top=top, variant=variant), console)
+    show_lines(report_lines(report, width_of(console), top=top, variant=variant), console)
 
 
-def print_site(report: Report, console: Console, variant: str, site: str) -> None:
+def print_site(report: Report, console: Console, variant: str, site: str, run: Path | None = None) -> None:
     """Print what ``site_lines`` gives."""
-    _print(site_lines(report, variant, site, _width(console)), console)
+    show_lines(site_lines(report, variant, site, width_of(console), run), console)
 
 
 def find_variant(report: Report, name: str) -> Variant:
@@ -100,11 +107,13 @@ def _some(names: Sequence[str], limit: int = 8) -> str:
     return ", ".join(names[:limit]) + (", …" if len(names) > limit else "")
 
 
-def _width(console: Console) -> int:
+def width_of(console: Console) -> int:
+    """The columns that lines are laid out for."""
     return max(console.width, NARROWEST)
 
 
-def _print(lines: Iterable[Text], console: Console) -> None:
+def show_lines(lines: Iterable[Text], console: Console) -> None:
+    """Print lines of a width that is theirs already."""
     for line in lines:
         # Lines are laid out already: rich must not wrap or cut them again.
         console.print(line, no_wrap=True, overflow="ignore", crop=False, highlight=False)

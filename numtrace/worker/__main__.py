@@ -101,6 +101,14 @@ def _do(job: dict[str, Any], channel: Channel) -> None:
             from numtrace.worker.locate import explain
 
             explain(job, channel)
+        case "rerun":
+            from numtrace.worker.rerun import rerun
+
+            rerun(job, channel)
+        case "dump-code":
+            from numtrace.worker.rerun import dump_code
+
+            dump_code(job, channel)
 
 
 def _follow_parent() -> None:

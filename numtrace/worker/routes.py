@@ -1,7 +1,7 @@
 """The ways to compile one dispatch again, so that a fault of the code can be told from the code's rounding.
 
 Each route leaves out one thing that the variant's own code relies on; the route by which an error goes away says
-where it comes from. Flags that replace code are left out of all but the first.
+where it comes from. Flags that replace code are left out of all but the variant's own.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ REPLACING = (
     "--iree-codegen-tuning-spec-path",
     "--iree-link-bitcode",
 )
-#: Flags (by prefix) that choose a target or a CPU.
+#: Those, and the flags that choose a target or a CPU.
 _TARGET = (
+    *REPLACING,
     "--iree-hal-target-",
     "--iree-hal-local-",
     "--iree-llvmcpu-target-cpu",
@@ -39,7 +40,7 @@ class Route:
 
     name: str
     why: str
-    drops: tuple[str, ...] = ()
+    drops: tuple[str, ...] = REPLACING
     adds: tuple[str, ...] = ()
     for_backend: str | None = None
     to_backend: str | None = None
@@ -50,8 +51,7 @@ class Route:
 
     def flags(self, given: Sequence[str]) -> list[str]:
         """The flags of this route for a variant that is compiled with ``given``."""
-        kept = [flag for flag in given if not flag.startswith((*REPLACING, *self.drops))]
-        return override(kept, self.adds)
+        return override([flag for flag in given if not flag.startswith(self.drops)], self.adds)
 
     def unfit(self, given: Sequence[str], encoded: bool) -> str | None:
         """Why it says nothing of a dispatch of a variant that is compiled with ``given``; None when it does."""
@@ -65,7 +65,7 @@ class Route:
         return None
 
 
-OWN = Route("own", "the variant's own flags, the dispatch alone")
+OWN = Route("own", "the variant's own flags, the dispatch alone", drops=())
 
 ROUTES = (
     Route(
@@ -106,7 +106,7 @@ ROUTES = (
     Route(
         "no-ukernels",
         "without hand-written microkernels",
-        drops=("--iree-llvmcpu-enable-llvm-ukernels",),
+        drops=(*REPLACING, "--iree-llvmcpu-enable-llvm-ukernels"),
         adds=("--iree-llvmcpu-enable-ukernels=none",),
         for_backend="llvm-cpu",
     ),

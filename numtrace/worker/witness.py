@@ -44,7 +44,7 @@ def witness(
     was not run), ``unfit`` (it says nothing of this dispatch), ``compile-failed`` or ``run-failed``. A route that
     crashes is no more than that: each compiler and each run is a process of its own.
     """
-    own = _Visit(alone, OWN, list(alone.setting.flags))
+    own = _Visit(alone, OWN)
     results = own.results(measure)
     again = _again(alone) if results is not None else None
     record: dict[str, Any] = {
@@ -53,7 +53,7 @@ def witness(
         "routes": [own.record],
     }
     for route in routes:
-        visit = _Visit(alone, route, route.flags(alone.setting.flags))
+        visit = _Visit(alone, route)
         why = route.unfit(alone.setting.flags, alone.program.encoded)
         if why is not None:
             visit.end("unfit", why)
@@ -98,8 +98,9 @@ def _again(alone: Alone) -> list[Tensor] | None:
 class _Visit:
     """One route: compiled, run, measured; :attr:`record` says how far it came."""
 
-    def __init__(self, alone: Alone, route: Route, flags: list[str]):
+    def __init__(self, alone: Alone, route: Route):
         self._alone, self._route = alone, route
+        flags = route.flags(alone.setting.flags)
         self._started = time.perf_counter()
         self.folder: Path | None = None
         self.record: dict[str, Any] = {
