@@ -216,13 +216,12 @@ def rerun(
 
     Compiler flags after `--` are added to the run's own, and win.
     """
-    from numtrace.rerun import find
+    from numtrace.report.progress import Progress
+    from numtrace.rerun import code_of, exit_code, find
     from numtrace.rerun import rerun as rerun_site
 
     found = find(run_directory, variant, site, out)
     more = _more_flags(python or None)
-    from numtrace.report.progress import Progress
-
     with Progress() as progress:
         record = rerun_site(found, progress, more=more, routes=routes, timeout=timeout, python=python or None)
     with _standard_output():
@@ -231,13 +230,11 @@ def rerun(
 
             print(json.dumps(record, indent=2))
         else:
-            from numtrace.dumps.code import read_code
             from numtrace.report.rerun import print_rerun
             from numtrace.report.terminal import make_console
 
-            dumped = found.out / ("given" if more else "own") / "code"
-            code = read_code(found.run, found.variant, found.site, dumped)
-            print_rerun(record, code, make_console(sys.stdout))
+            print_rerun(record, code_of(found, record), make_console(sys.stdout))
+    raise typer.Exit(int(exit_code(record)))
 
 
 def _more_flags(python: str | None) -> list[str]:

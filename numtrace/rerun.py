@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from numtrace.dumps.code import alone_folder, dispatch_id
+from numtrace.dumps.code import Code, alone_folder, dispatch_id, read_code
 from numtrace.dumps.files import output_errors
 from numtrace.dumps.rundir import load
 from numtrace.dumps.schema import Report, Site, Variant
@@ -96,11 +96,15 @@ def rerun(
     ``timeout``: seconds for one compilation or run of the dispatch alone.
 
     Raises:
-        UsageError: the run directory lacks a file, or a parameter archive is gone.
+        UsageError: the run directory lacks a file, a parameter archive is gone, or the compiler does not know one of
+            the flags.
         RunError, CompileError: the program of the run does not run again, or the dispatch cannot be taken out.
     """
     job = _job(found, timeout) | {"kind": "rerun", "more": list(more), "routes": routes}
     event = _do(found, job, progress, python)
+    for route in event["routes"]:
+        if route["name"] == "given" and route["kind"] == UsageError.kind:
+            raise UsageError(route["reason"])
     return {
         "format": FORMAT,
         "version": VERSION,

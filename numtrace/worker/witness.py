@@ -39,8 +39,8 @@ def witness(
 
     Returns ``deterministic`` (the two runs are equal bit for bit), ``as_traced`` (and equal to ``traced``, where
     defined), both None when the dispatch does not run alone, and ``routes``: first ``own``, then the others, each
-    with ``name``, ``why``, ``flags``, ``status``, ``reason``, ``as_own`` (equal to own's results bit for bit),
-    ``measure`` and ``seconds``. The status is ``ran``, ``same-code`` (its executables are own's, byte for byte: it
+    with ``name``, ``why``, ``flags``, ``status``, ``reason``, ``kind`` (that of the error), ``as_own`` (equal to own's
+    results bit for bit), ``measure`` and ``seconds``. The status is ``ran``, ``same-code`` (its executables are own's, byte for byte: it
     was not run), ``unfit`` (it says nothing of this dispatch), ``compile-failed`` or ``run-failed``. A route that
     crashes is no more than that: each compiler and each run is a process of its own.
     """
@@ -105,7 +105,7 @@ class _Visit:
         self.folder: Path | None = None
         self.record: dict[str, Any] = {
             "name": route.name, "why": route.why, "flags": flags, "status": "ran", "reason": None,
-            "as_own": None, "measure": None, "seconds": 0.0,
+            "kind": None, "as_own": None, "measure": None, "seconds": 0.0,
         }  # fmt: skip
 
     def results(self, measure: Measure, own: _Visit | None = None) -> list[Tensor] | None:
@@ -119,9 +119,11 @@ class _Visit:
             results = self._alone.run(self._route)
         except (CompileError, UsageError) as error:
             self.end("compile-failed", str(error))
+            self.record["kind"] = error.kind
             return None
         except RunError as error:
             self.end("run-failed", str(error))
+            self.record["kind"] = error.kind
             return None
         self.record["measure"] = measure(results)
         self.end("ran", None)
