@@ -10,14 +10,15 @@ Values between dispatches (reshapes, splats, slices, globals) are moved in each 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from numtrace.errors import UncoveredOp
 from numtrace.evaluate.machine import TERMINATORS, Machine
-from numtrace.evaluate.program import Op, Program, reads
+from numtrace.evaluate.program import Block, Op, Program, reads, walk
 
 COMPILED, REFERENCE, EXACT = "compiled", "reference", "exact"
 
@@ -39,6 +40,10 @@ class Tag:
 
 
 _PLAIN = Tag()
+_NOTHING = object()
+
+#: What ends a function.
+_RETURNS = frozenset(("util.return", "func.return"))
 
 
 class Lanes:
@@ -50,6 +55,7 @@ class Lanes:
         # The exact lane holds only what differs from the reference lane.
         self.machines[EXACT].globals = {}
         self._tags: dict[int | str, Tag] = {}
+        self._loops = False
 
     def get(self, lane: str, slot: int) -> Any:
         env = self.machines[lane].env
@@ -82,23 +88,92 @@ class Lanes:
         env = self.machines[EXACT].env
         return any(slot in env for slot in slots)
 
-    def walk(self, function: Op, arguments: list[Any]) -> Iterator[Op]:
+    def walk(self, function: Op, arguments: list[Any], *, loops: bool = False) -> Iterator[Op]:
         """Evaluates what lies between dispatches and yields each ``flow.dispatch``, then the terminator.
 
-        The values of a yielded dispatch's results must be set in the lanes before the walk goes on.
+        The values of a yielded dispatch's results must be set in the lanes before the walk goes on. With ``loops`` a
+        dispatch in one is yielded once per iteration.
+
+        Raises:
+            UncoveredOp: a dispatch is in a region that is neither a loop nor a branch, or not to be walked.
         """
+        self._loops = loops
         block = function.regions[0]
         for lane in (COMPILED, REFERENCE):
             self.machines[lane].env.update(zip(block.arguments, arguments, strict=True))
+        yield from self._block(block)
+
+    def _block(self, block: Block) -> Iterator[Op]:
         for op in block.ops:
-            if op.name == "flow.dispatch" or op.name in TERMINATORS:
+            if op.name == "flow.dispatch" or op.name in _RETURNS:
                 yield op
+            elif op.name in TERMINATORS:
+                return  # of an inner block: who entered it takes the operands on
+            elif any(inner.name == "flow.dispatch" for inner in walk(op.regions)):
+                yield from self._around(op)
             else:
                 self._between(op)
-            for slot in op.dead:
-                for machine in self.machines.values():
-                    machine.env.pop(slot, None)
-                self._tags.pop(slot, None)
+            self._forget(op.dead)
+
+    def _around(self, op: Op) -> Iterator[Op]:
+        """A loop or a branch with dispatches in it. Which way it goes is as in the compiled program."""
+        compiled = self.machines[COMPILED].env
+        if not self._loops:
+            raise UncoveredOp(op.name, "dispatches in a region of it")
+        if op.name == "scf.for":
+            body, values = op.regions[0], op.operands[3:]
+            first, end, step = (int(compiled[slot]) for slot in op.operands[:3])
+            for at in range(first, end, step):
+                index = torch.tensor(at, dtype=torch.int64)
+                for lane in (COMPILED, REFERENCE):
+                    self.set(lane, body.arguments[0], index)
+                self._hand(values, body.arguments[1:])
+                yield from self._block(body)
+                values = body.ops[-1].operands
+            self._hand(values, op.results)
+        elif op.name == "scf.if":
+            branch = 0 if bool(compiled[op.operands[0]]) else 1
+            if branch < len(op.regions):
+                yield from self._block(op.regions[branch])
+                self._hand(op.regions[branch].ops[-1].operands, op.results)
+        elif op.name == "scf.while":
+            before, after = op.regions
+            values = op.operands
+            while True:
+                self._hand(values, before.arguments)
+                yield from self._block(before)
+                condition, *values = before.ops[-1].operands
+                if not bool(compiled[condition]):
+                    break
+                self._hand(values, after.arguments)
+                yield from self._block(after)
+                values = after.ops[-1].operands
+            self._hand(values, op.results)
+        else:
+            raise UncoveredOp(op.name, "dispatches in a region of it")
+        for block in op.regions:
+            self._forget([*block.arguments, *block.ops[-1].dead])
+
+    def _hand(self, sources: Sequence[int], targets: Sequence[int]) -> None:
+        """Gives the values of ``sources`` to ``targets`` in every lane, all at once, with what is known of them."""
+        for machine in self.machines.values():
+            env = machine.env
+            values = [
+                (target, env.get(source, _NOTHING)) for source, target in zip(sources, targets, strict=True)
+            ]
+            for target, value in values:
+                if value is _NOTHING:
+                    env.pop(target, None)
+                else:
+                    env[target] = value
+        tags = [self._tags.get(source, _PLAIN) for source in sources]
+        self._tags.update(zip(targets, tags, strict=True))
+
+    def _forget(self, slots: Iterable[int]) -> None:
+        for slot in slots:
+            for machine in self.machines.values():
+                machine.env.pop(slot, None)
+            self._tags.pop(slot, None)
 
     def _between(self, op: Op) -> None:
         dead, op.dead = op.dead, []

@@ -137,7 +137,17 @@ def _semantic(
     size = "a NaN or Inf" if own is None else _number(own)
     what = "the lowering" if lowering else "the pass"
     ops = suspects(differing, record["changed"], blamed)
-    where = f", brought in at {_listed(ops)}" if ops else ""
+    misfits = record.get("misfits", ())
+    if ops:
+        where = f", brought in at {_listed(ops)}"
+    elif misfits:
+        first = misfits[0]
+        where = (
+            f", brought in at {first['op']}: a reshape of it takes {first['read']} elements from a tensor "
+            f"of {first['of']}"
+        )
+    else:
+        where = ""
     lost = (
         f"; the program no longer reads {_listed(record['no_longer_read'])}"
         if record["no_longer_read"]

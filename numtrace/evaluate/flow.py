@@ -29,6 +29,8 @@ def reshape(op: Op, machine, *operands) -> Tensor:
     shape = result_shape(op, sizes)
     if value.numel() == prod(shape):
         return value.reshape(shape)
+    if machine.watch is not None:
+        machine.watch.misfits[op.stamps] = (prod(shape), value.numel())
     flat = widen(value).reshape(-1)[: prod(shape)]
     beyond = empty([prod(shape) - flat.numel()], flat.dtype)
     return torch.cat([flat, beyond]).reshape(shape)

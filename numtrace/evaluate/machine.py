@@ -9,7 +9,7 @@ import torch
 
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.affine import Domain
-from numtrace.evaluate.overflow import leaves_float64
+from numtrace.evaluate.overflow import Watch, leaves_float64
 from numtrace.evaluate.program import Block, Op, Program
 from numtrace.evaluate.registry import lookup
 from numtrace.evaluate.types import widen
@@ -42,8 +42,8 @@ class Machine:
         self.float_dtype: torch.dtype = torch.float64
         #: The type that contracted operands are rounded to first, and which they are by torch op.
         self.contracted: tuple[torch.dtype, dict[str, tuple[int, ...]]] | None = None
-        #: Where it is a set, the stamps of ops whose results float64 does not hold are added to it.
-        self.beyond_float64: set[int] | None = None
+        #: Where there is one, it is told of results out of range, and of reshapes that do not fit.
+        self.watch: Watch | None = None
 
     def step(self, op: Op) -> None:
         """Evaluates one op and stores its results.
@@ -68,8 +68,8 @@ class Machine:
         except UncoveredOp as error:
             error.stamps = error.stamps or op.stamps
             raise
-        if self.beyond_float64 is not None and op.computes and leaves_float64(op, operands, value):
-            self.beyond_float64.update(op.stamps)
+        if self.watch is not None and op.computes and leaves_float64(op, operands, value):
+            self.watch.beyond_float64.update(op.stamps)
         if len(op.results) == 1:
             env[op.results[0]] = value[0] if type(value) is tuple else value
         elif op.results:

@@ -7,6 +7,7 @@ such a value, such as ``log(1 / (1 + exp(1000)))``, says nothing about the exact
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -37,6 +38,18 @@ _EXACT: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
     "arith.mulf": (_never, lambda a, b: (a == 0) | (b == 0)),
     "arith.divf": (lambda a, b: b == 0, lambda a, b: a == 0),
 }
+
+
+@dataclass(slots=True)
+class Watch:
+    """What a machine notes while it evaluates, where one is asked to.
+
+    ``beyond_float64`` are the stamps of ops with results that float64 does not hold. ``misfits`` are reshapes whose
+    dynamic sizes do not fit their operand: their stamps, how many elements they read, and of how many.
+    """
+
+    beyond_float64: set[int] = field(default_factory=set)
+    misfits: dict[tuple[int, ...], tuple[int, int]] = field(default_factory=dict)
 
 
 def leaves_float64(op: Op, operands: Sequence[Any], result: Any) -> bool:

@@ -21,7 +21,7 @@ _CUMULATIVE = {
 
 @evaluates("iree_linalg_ext.scan")
 def scan(op: Op, machine, value: Tensor, out: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
-    """Prefixes along the dimension. An inclusive scan begins with its first element, an exclusive one with ``start``."""
+    """Prefixes along the dimension, from the first element on; of an exclusive scan from ``start`` on."""
     dim, inclusive = op.integer("dimension"), bool(op.attributes["inclusive"].value)
     cumulative = _CUMULATIVE.get(_whole_region(op) or "")
     if inclusive and cumulative is not None and value.dtype != torch.bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from numtrace.attribute.scalars import as_in_source, rounded_constants, set_to_s
 from numtrace.attribute.trajectory import Summary
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.machine import Machine
+from numtrace.evaluate.overflow import Watch
 from numtrace.evaluate.program import Program
 from numtrace.worker.compilation import Variant
 from numtrace.worker.modules import arguments, entry, load_globals
@@ -35,22 +37,20 @@ def make_reference(variant: Variant, params, inputs: list[Tensor], wanted: list[
     )
 
 
-def beyond_float64(flow: Program, function: str, params, inputs: list[Tensor]) -> list[int]:
-    """The stamps of the ops of a flow program that leave float64's range with these inputs."""
-    stamps: set[int] = set()
-    exact_outputs(flow, function, params, inputs, stamps)
-    return sorted(stamps)
+def watched(flow: Program, function: str, params, inputs: list[Tensor]) -> Watch:
+    """What there is to note of a flow program's exact evaluation with these inputs, as far as it comes."""
+    watch = Watch()
+    with suppress(UncoveredOp):
+        exact_outputs(flow, function, params, inputs, watch)
+    return watch
 
 
 def exact_outputs(
-    flow: Program, function: str, params, inputs: list[Tensor], beyond: set[int] | None = None
+    flow: Program, function: str, params, inputs: list[Tensor], watch: Watch | None = None
 ) -> list[Tensor]:
-    """The outputs of a flow program evaluated exactly from its inputs on, as its IR has it.
-
-    Where ``beyond`` is given, the stamps of ops that leave float64's range are added to it.
-    """
+    """The outputs of a flow program evaluated exactly from its inputs on, as its IR has it."""
     machine = Machine(flow, load_globals(flow, params))
-    machine.beyond_float64 = beyond
+    machine.watch = watch
     for initializer in flow.initializers:
         machine.run(initializer.regions[0], [])
     body = entry(flow, function)

@@ -12,10 +12,12 @@ from numtrace.attribute.floor import largest, sizes
 from numtrace.attribute.outputs import output_record, worst_first
 from numtrace.attribute.trajectory import Summary
 from numtrace.errors import CompileError
-from numtrace.evaluate.program import Program
+from numtrace.evaluate.overflow import Watch
+from numtrace.evaluate.program import Program, walk
+from numtrace.evaluate.types import tensor_type
 from numtrace.instrument.runtime import Outcome
 from numtrace.worker.compilation import Variant
-from numtrace.worker.exact import baseline_outputs, beyond_float64, outputs_as_stored
+from numtrace.worker.exact import baseline_outputs, outputs_as_stored, watched
 
 
 def outcome_fields(
@@ -45,12 +47,18 @@ def outcome_fields(
         np.save(variant.folder / f"exact{index}.npy", value.double().numpy())
     stored = outputs_as_stored(variant, flow, summary, params, inputs)
     split = _split(variant, outcome.outputs, exact, expected, stored, params, inputs)
-    unbounded = None in (split["semantic"]["max_abs"], split["semantic"]["pass"])
+    watch = Watch()
+    if None in (split["semantic"]["max_abs"], split["semantic"]["pass"]) or _has_dynamic_reshapes(flow):
+        watch = watched(flow, job["function"], params, inputs)
     return {
         "outputs": records,
         "output": worst_first(records),
         "split": split,
-        "beyond_float64": beyond_float64(flow, job["function"], params, inputs) if unbounded else [],
+        "beyond_float64": sorted(watch.beyond_float64),
+        "misfits": [
+            {"op": variant.table[stamps[0]]["name"] if stamps else "(compiler)", "read": read, "of": of}
+            for stamps, (read, of) in watch.misfits.items()
+        ],
         "constants": [
             {
                 "op": ops[0],
@@ -71,6 +79,13 @@ def outcome_fields(
         "golden": _golden_record(golden, expected, job["tolerance"]),
         "reference": job["reference"],
     }
+
+
+def _has_dynamic_reshapes(flow: Program) -> bool:
+    return any(
+        op.name == "flow.tensor.reshape" and None in tensor_type(op.result_types[0])[0]
+        for op in walk([flow.body])
+    )
 
 
 #: Of the largest element: eight units in the last place of bf16, the coarsest type that goldens are made in.

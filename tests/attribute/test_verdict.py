@@ -143,3 +143,11 @@ def test_an_expected_output_that_is_not_the_reference_is_said() -> None:
     assert "0.25 of 1 from the exact value of the input stage" in own
     torch = reason(record(golden=golden(off=True), reference="torch"), [])
     assert torch.endswith("; the expected output is 0.25 of 1 from the reference")
+
+
+def test_a_reshape_that_does_not_fit_is_named_where_no_site_is() -> None:
+    given = record(split=semantic(0.0, 0.5), misfits=[{"op": "permute", "read": 96, "of": 192}])
+    assert reason(given, []).endswith(
+        "brought in at permute: a reshape of it takes 96 elements from a tensor of 192"
+    )
+    assert "96 elements" not in reason(given, [site("differs")])

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 (lines of MLIR)
 import pytest
 import torch
 

@@ -3,6 +3,7 @@ import torch
 
 import numtrace.evaluate  # noqa: F401  (registers the dialects)
 from numtrace.evaluate.machine import Machine
+from numtrace.evaluate.overflow import Watch
 from numtrace.evaluate.program import Program
 
 TEXT = """
@@ -37,6 +38,6 @@ INF = float("inf")
 def test_what_leaves_float64(op, a, b, left):
     program = Program.parse(TEXT.format(op=op))
     machine = Machine(program)
-    machine.beyond_float64 = set()
+    machine.watch = Watch()
     machine.run(program.functions["main"].regions[0], [torch.tensor(x, dtype=torch.float64) for x in (a, b)])
-    assert machine.beyond_float64 == ({7} if left else set())
+    assert machine.watch.beyond_float64 == ({7} if left else set())
