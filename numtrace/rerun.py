@@ -122,6 +122,19 @@ def rerun(
     }
 
 
+def code_of(found: Found, record: dict[str, Any]) -> Code | None:
+    """The dispatch's code, lowered with the flags that were added where that went well, else as in the run."""
+    routes = [route["name"] for route in record["routes"] if route["name"] in ("own", "given")]
+    folders = [found.out / name / "code" for name in reversed(routes)]
+    return read_code(found.run, found.variant, found.site, next((f for f in folders if f.exists()), None))
+
+
+def exit_code(record: dict[str, Any]) -> ExitCode:
+    """3 when the dispatch does not run alone, as it is or with what was added; another route may fail."""
+    asked = [route["status"] for route in record["routes"] if route["name"] in ("own", "given")]
+    return ExitCode.FAILED if any(status.endswith("failed") for status in asked) else ExitCode.OK
+
+
 def dump_code(found: Found, progress: Progress, *, timeout: float = 120.0, python: str | None = None) -> None:
     """Compiles the dispatch alone into :attr:`Found.out`, for what the compiler says of it. Nothing is run.
 

@@ -39,10 +39,12 @@ def witness(
 
     Returns ``deterministic`` (the two runs are equal bit for bit), ``as_traced`` (and equal to ``traced``, where
     defined), both None when the dispatch does not run alone, and ``routes``: first ``own``, then the others, each
-    with ``name``, ``why``, ``flags``, ``status``, ``reason``, ``kind`` (that of the error), ``as_own`` (equal to own's
-    results bit for bit), ``measure`` and ``seconds``. The status is ``ran``, ``same-code`` (its executables are own's, byte for byte: it
-    was not run), ``unfit`` (it says nothing of this dispatch), ``compile-failed`` or ``run-failed``. A route that
-    crashes is no more than that: each compiler and each run is a process of its own.
+    with ``name``, ``why``, ``flags``, ``status``, ``reason``, ``kind`` (of the error), ``as_own`` (equal to own's
+    results bit for bit), ``measure`` and ``seconds``.
+
+    The status is ``ran``, ``same-code`` (its executables are own's, byte for byte: it was not run), ``unfit`` (it
+    says nothing of this dispatch), ``compile-failed`` or ``run-failed``. A route that crashes is no more than that:
+    each compiler and each run is a process of its own.
     """
     own = _Visit(alone, OWN)
     results = own.results(measure)
