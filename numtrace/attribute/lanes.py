@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -47,11 +48,17 @@ _RETURNS = frozenset(("util.return", "func.return"))
 
 
 class Lanes:
-    """The environments of the lanes and the walk over a function's ops."""
+    """The environments of the lanes and the walk over a function's ops.
 
-    def __init__(self, program: Program, globals_: Mapping[Any, Any]):
+    ``exact`` are globals that the reference lane has other values of: constants that the compiler stored rounded.
+    """
+
+    def __init__(
+        self, program: Program, globals_: Mapping[Any, Any], exact: Mapping[Any, Any] = MappingProxyType({})
+    ):
         self.program = program
         self.machines = {lane: Machine(program, dict(globals_)) for lane in (COMPILED, REFERENCE, EXACT)}
+        self.machines[REFERENCE].globals.update(exact)
         # The exact lane holds only what differs from the reference lane.
         self.machines[EXACT].globals = {}
         self._tags: dict[int | str, Tag] = {}

@@ -56,6 +56,8 @@ def judge(
         return Judgement("lowering-bug" if is_baseline else "pass-bug", reason)
     if not is_baseline and known and baseline is None and _over(relative["lowering"]):
         return Judgement("lowering-bug", _semantic(split["lowering"], differing, record, True))
+    if is_baseline and (constants := _constants(record)):
+        return Judgement("lowering-bug", constants)
     golden = record.get("golden")
     if golden and golden["off"] and record["reference"] == "self":
         return Judgement("inconclusive", _golden_off(golden))
@@ -101,6 +103,30 @@ def _nonfinite(record: dict[str, Any], out_of_range: bool) -> str:
     if lost:
         found.append(f"{lost} outputs are no NaN or Inf where the reference is")
     return "; ".join(found)
+
+
+#: What constants may be worth at the output, in torch's own errors and in units in the last place of f32 there:
+#: each is a unit or so off, as every operation of torch's is.
+_CONSTANTS_MARGIN = 8.0
+
+
+def _constants(record: dict[str, Any]) -> str:
+    """What to say where constants that the lowering rounded cost far more than rounding; empty where they do not.
+
+    A scalar truncated from 4/7 to 0.571428537 moves an index from 2.0 to 1.9999999, and with it another pixel.
+    """
+    worth, torch_error = record["split"]["semantic"]["constant"], record["torch_same_dtype"]
+    if not worth or not torch_error or torch_error["max_abs"] is None:
+        return ""
+    size = record.get("output_size") or 0.0
+    if worth <= _CONSTANTS_MARGIN * (torch_error["max_abs"] + size * 2.0**-23):
+        return ""
+    names = [*(one["op"] for one in record["constants"]), *(one["op"] for one in record["folded"])]
+    return (
+        f"the lowering changed the mathematics: the constants that it rounded are worth {_number(worth)} at the "
+        f"output, where torch in {torch_error['dtype']} is {_number(torch_error['max_abs'])} off; "
+        f"they belong to {_listed(names)}"
+    )
 
 
 def _golden_off(golden: dict[str, Any]) -> str:

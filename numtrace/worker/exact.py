@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from numtrace.attribute.folded import Folded, folded_constants
 from numtrace.attribute.matching import source_finals
 from numtrace.attribute.reference import Reference
 from numtrace.attribute.scalars import as_in_source, rounded_constants, set_to_source, source_scalars
@@ -35,6 +36,14 @@ def make_reference(variant: Variant, params, inputs: list[Tensor], wanted: list[
     return Reference(
         program, function, arguments(function, inputs), load_globals(program, params), finals, wanted
     )
+
+
+def folded(variant: Variant, flow: Program, params) -> dict[str, Folded]:
+    """The globals of ``flow`` that the compiler computed from scalars of the source, and rounded."""
+    stage = "source" if variant.job["reference"] == "torch" else "input"
+    source = Program.parse((variant.shared / f"{stage}.mlir").read_text(encoding="utf-8"))
+    function = entry(source, variant.job["function"])
+    return folded_constants(flow, source, function, load_globals(flow, params))
 
 
 def watched(flow: Program, function: str, params, inputs: list[Tensor]) -> Watch:
@@ -67,10 +76,15 @@ def _exact_outputs(variant: Variant, flow: Program, params, inputs: list[Tensor]
 
 
 def outputs_as_stored(
-    variant: Variant, flow: Program, summary: Summary, params, inputs: list[Tensor]
+    variant: Variant,
+    flow: Program,
+    summary: Summary,
+    tables: dict[str, Folded],
+    params,
+    inputs: list[Tensor],
 ) -> list[Tensor] | None:
     """The baseline's exact outputs with its constants as stored, to say what the rounded ones are worth."""
-    if not variant.job["is_baseline"] or not summary.constants:
+    if not variant.job["is_baseline"] or not (summary.constants or tables):
         return None
     variant.channel.stage("measure the rounded constants")
     return _exact_outputs(variant, flow, params, inputs)

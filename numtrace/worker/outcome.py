@@ -17,7 +17,7 @@ from numtrace.evaluate.program import Program, walk
 from numtrace.evaluate.types import tensor_type
 from numtrace.instrument.runtime import Outcome
 from numtrace.worker.compilation import Variant
-from numtrace.worker.exact import baseline_outputs, outputs_as_stored, watched
+from numtrace.worker.exact import baseline_outputs, folded, outputs_as_stored, watched
 
 
 def outcome_fields(
@@ -45,7 +45,8 @@ def outcome_fields(
     exact = [value.reshape(want.shape) for value, want in zip(summary.exact_outputs, expected, strict=True)]
     for index, value in enumerate(exact):
         np.save(variant.folder / f"exact{index}.npy", value.double().numpy())
-    stored = outputs_as_stored(variant, flow, summary, params, inputs)
+    tables = folded(variant, flow, params) if job["is_baseline"] else {}
+    stored = outputs_as_stored(variant, flow, summary, tables, params, inputs)
     split = _split(variant, outcome.outputs, exact, expected, stored, params, inputs)
     watch = Watch()
     if None in (split["semantic"]["max_abs"], split["semantic"]["pass"]) or _has_dynamic_reshapes(flow):
@@ -53,6 +54,7 @@ def outcome_fields(
     return {
         "outputs": records,
         "output": worst_first(records),
+        "output_size": max((largest(value) for value in expected), default=0.0),
         "split": split,
         "beyond_float64": sorted(watch.beyond_float64),
         "misfits": [
@@ -69,6 +71,9 @@ def outcome_fields(
                 "beyond_half_ulp": r.beyond_half_ulp,
             }
             for r, ops in summary.constants.items()
+        ],
+        "folded": [
+            {"op": variant.table[table.stamp]["name"], "max_abs": table.max_abs} for table in tables.values()
         ],
         "nonfinite_origin": None
         if summary.origin is None

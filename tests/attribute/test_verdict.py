@@ -151,3 +151,20 @@ def test_a_reshape_that_does_not_fit_is_named_where_no_site_is() -> None:
         "brought in at permute: a reshape of it takes 96 elements from a tensor of 192"
     )
     assert "96 elements" not in reason(given, [site("differs")])
+
+
+@pytest.mark.parametrize(("worth", "verdict"), [(2.38, "lowering-bug"), (3e-6, "ok"), (0.0, "ok")])
+def test_constants_that_cost_more_than_rounding(worth: float, verdict: str) -> None:
+    """Of an output of size 2, f32 rounding is 2.4e-7 a time; torch's own error is 1e-6."""
+    given = record(
+        split=semantic(0.0, 0.0),
+        torch_same_dtype={"dtype": "f32", "max_abs": 1e-6},
+        output_size=2.0,
+        constants=[{"op": "div"}],
+        folded=[{"op": "mul"}],
+    )
+    given["split"]["semantic"]["constant"] = worth
+    found = judge(given, [], is_baseline=True, baseline=None, tolerant=False)
+    assert found.verdict == verdict
+    if verdict != "ok":
+        assert "2.38 at the output, where torch in f32 is 1e-06 off; they belong to div, mul" in found.reason

@@ -1,0 +1,110 @@
+"""Tensors that the compiler computed: what the source makes of scalars alone, such as a table of sines.
+
+IREE evaluates them at compile time, in the program's types, and stores the result in a global that carries the
+location of the source op. That it is rounded is no change of the mathematics, as long as it is not further from the
+exact value than torch's own in the same type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from iree.compiler import ir
+from torch import Tensor
+
+from numtrace.attribute.floor import largest
+from numtrace.attribute.layout import layouts
+from numtrace.errors import UncoveredOp
+from numtrace.evaluate.formats import ulp
+from numtrace.evaluate.machine import TERMINATORS, Machine
+from numtrace.evaluate.program import Op, Program
+from numtrace.evaluate.types import is_float, tensor_type
+
+#: How far from the exact value a stored one may be, in torch's own distance: the order of a sum is another, and
+#: functions are approximated in other ways.
+_MARGIN = 8.0
+#: Units in the last place of the largest element that are always rounding: a scalar truncated, a product rounded.
+_ALWAYS = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A global of the compiled program: the source op it was computed from, its exact value, how far it is off."""
+
+    stamp: int
+    exact: Tensor
+    max_abs: float
+
+
+def folded_constants(
+    flow: Program, source: Program, function: Op, stored: Mapping[str, Tensor]
+) -> dict[str, Folded]:
+    """The globals of ``flow`` that were folded from ``function`` of ``source``, and are rounded but right.
+
+    ``stored`` are the values of the globals by symbol. One that is further off than rounding explains is left out.
+    """
+    symbols = {
+        name: (op.stamps, tensor_type(op.attributes["type"].value)[1])
+        for name, op in flow.globals.items()
+        if name in stored
+        and op.stamps
+        and isinstance(op.attributes.get("initial_value"), ir.DenseElementsAttr)
+    }
+    symbols = {name: (stamps, element) for name, (stamps, element) in symbols.items() if is_float(element)}
+    wanted = {stamp for stamps, _ in symbols.values() for stamp in stamps}
+    if not wanted:
+        return {}
+    exact = data_free_values(source, function, wanted, torch.float64)
+    own = data_free_values(source, function, wanted, torch.float32)
+    found: dict[str, Folded] = {}
+    for name, (stamps, element) in symbols.items():
+        for stamp in stamps:
+            pairs = zip(exact.get(stamp, ()), own.get(stamp, ()), strict=True)
+            if folded := next(
+                filter(None, (_folded(stamp, stored[name], element, *pair) for pair in pairs)), None
+            ):
+                found[name] = folded
+                break
+    return found
+
+
+def _folded(stamp: int, stored: Tensor, element: str, exact: Tensor, own: Tensor) -> Folded | None:
+    if not exact.is_floating_point():
+        return None
+    exact = exact.double()
+    stored = stored.double()
+    size = torch.tensor(largest(exact), dtype=torch.float64)
+    allowed = _MARGIN * float((own.double() - exact).abs().max()) + _ALWAYS * float(ulp(size, element))
+    for layout in layouts(tuple(exact.shape), tuple(stored.shape), None):
+        placed = layout.place(exact, stored)
+        gap = float((placed - stored).abs().max())
+        if gap <= allowed:
+            return Folded(stamp, placed, gap)
+    return None
+
+
+def data_free_values(
+    program: Program, function: Op, stamps: set[int], dtype: torch.dtype
+) -> dict[int, list[Tensor]]:
+    """What the ops with ``stamps`` make, floats evaluated in ``dtype``, of those that no argument flows into."""
+    machine = Machine(program)
+    machine.float_dtype = dtype
+    found: dict[int, list[Tensor]] = {}
+    for op in function.regions[0].ops:
+        if op.name in TERMINATORS or any(slot not in machine.env for slot in op.operands):
+            continue
+        if op.name.startswith("util.global"):
+            continue  # a parameter: nothing is folded from it
+        dead, op.dead = op.dead, []
+        try:
+            machine.step(op)
+        except UncoveredOp:
+            continue
+        finally:
+            op.dead = dead
+        made = [machine.env[slot] for slot in op.results if isinstance(machine.env.get(slot), Tensor)]
+        if op.stamps and op.stamps[0] in stamps and made:
+            found.setdefault(op.stamps[0], []).extend(made)
+    return found
