@@ -12,20 +12,20 @@ from typing import Any
 
 import msgspec
 
-from numtrace import __version__, models
+from numtrace import __version__
 from numtrace.attribute.verdict import Judgement, judge, suspects
 from numtrace.dumps import schema
 from numtrace.dumps.commands import write_commands
-from numtrace.dumps.files import output_errors
 from numtrace.dumps.records import coverage, output_record, site_record
-from numtrace.dumps.rundir import RunDirectory, VariantFolder, default_path
+from numtrace.dumps.rundir import RunDirectory, VariantFolder
 from numtrace.errors import ExitCode, NumtraceError, OutputError, RunError, UsageError
 from numtrace.passes import probe
 from numtrace.passes.model import Variant
 from numtrace.passes.variants import variants
+from numtrace.preparation import events, find_model, new_directory, prepare
 from numtrace.report.progress import Progress
 from numtrace.request import Request, backend, with_defaults
-from numtrace.workers import Worker, placed, raised
+from numtrace.workers import placed, raised
 
 
 @dataclass
@@ -66,14 +66,19 @@ class Session:
         """
         request = self.request
         pipelines = {variant.name: probe.join(variant.passes, request.python) for variant in self.plan}
-        model, params = self._model()
-        self.directory = RunDirectory.create(request.out or _new_directory(Path(model).stem, self._started))
+        model = find_model(request, self.progress)
+        self.notices += model.notices
+        self.directory = RunDirectory.create(
+            request.out or new_directory(Path(model.path).stem, self._started)
+        )
         try:
-            self._prepare(model, params)
+            prepared = prepare(request, self.flags, self.directory, model, self.progress)
         except UsageError:
             if request.out is None:  # nothing was run: no directory for every mistyped line
                 shutil.rmtree(self.directory.path, ignore_errors=True)
             raise
+        self._state.prepared = prepared
+        self.notices += prepared["notices"]
         count = len(self.plan)
         self.progress.notice(
             f"{count} variant{'s' * (count > 1)}: {', '.join(variant.name for variant in self.plan)}"
@@ -147,52 +152,6 @@ class Session:
             return ExitCode.INCONCLUSIVE
         return ExitCode.OK
 
-    def _model(self) -> tuple[str, list[tuple[str, str]]]:
-        request = self.request
-        params = [(scope, str(path.expanduser().absolute())) for scope, path in request.params]
-        if request.model not in models.NAMES:
-            if request.attention != "decomposed":
-                raise UsageError(
-                    "--attention chooses a form of a built-in model; a model from a file is as it is"
-                )
-            return str(Path(request.model).expanduser()), params
-        given = [path for scope, path in request.params if scope in ("", "model")]
-        if len(given) != len(params) or len(given) > 1:
-            raise UsageError(
-                f"{request.model} takes one --params model=FILE.safetensors, or none for seeded weights"
-            )
-        self.progress.stage(f"build {request.model}")
-        built = models.build(request.model, request.attention, None, given[0] if given else None)
-        self.notices += built.notices
-        return str(built.mlir), [(scope, str(path)) for scope, path in built.parameters.items()]
-
-    def _prepare(self, model: str, params: list[tuple[str, str]]) -> None:
-        assert self.directory is not None
-        request = self.request
-        shared = _folder(self.directory.path.absolute() / "model")
-        job = {
-            "kind": "prepare",
-            "folder": str(shared),
-            "model": model,
-            "function": request.function,
-            "params": params,
-            "inputs": list(request.inputs),
-            "expected": [str(path) for path in request.expected],
-            "seed": request.seed,
-            "seeds": request.seeds,
-            "flags": self.flags,
-            "device": request.device,
-            "threads": request.threads,
-            "compile_timeout": request.compile_timeout,
-        }
-        with closing(self._events(job, shared / "worker.log")) as events:
-            for event in events:
-                if event["event"] == "error":
-                    raise raised(event)
-                if event["event"] == "prepared":
-                    self._state.prepared = event
-                    self.notices += event["notices"]
-
     def _variant(self, variant: Variant, pipeline: str) -> schema.Variant:
         assert self.directory is not None
         folder = self.directory.variant(variant.name)
@@ -254,8 +213,8 @@ class Session:
     ) -> dict[str, Any]:
         """Keeps the sites as they come and returns the event that ends the job."""
         total = 0
-        with closing(self._events(job, log)) as events:
-            for event in events:
+        with closing(events(job, log, self.request, self.progress)) as coming:
+            for event in coming:
                 match event["event"]:
                     case "stage":
                         total = event.get("sites", total)
@@ -267,6 +226,10 @@ class Session:
                         return event
         raise RunError("the worker ended without a result", kind="exit")
 
+    def _again(self, job: dict[str, Any], kind: str, path: Path) -> Generator[dict[str, Any], None, None]:
+        """The events of another job on what the variant's own left in its folder."""
+        return events(job | {"kind": kind}, path / f"{kind}.log", self.request, self.progress)
+
     def _locate(self, job: dict[str, Any], path: Path) -> str | None:
         """In which dispatch the program dies, by running its traced form again; else None."""
         if not (path / "traced.vmfb").exists():
@@ -274,8 +237,8 @@ class Session:
         order: list[dict[str, str]] = []
         reached: list[str] = []
         try:
-            with closing(self._events(job | {"kind": "locate"}, path / "locate.log")) as events:
-                for event in events:
+            with closing(self._again(job, "locate", path)) as coming:
+                for event in coming:
                     match event["event"]:
                         case "order":
                             order = event["sites"]
@@ -296,20 +259,13 @@ class Session:
     def _explain(self, job: dict[str, Any], path: Path) -> str | None:
         """What is undefined in the source with these inputs, which a crash may come of; None when nothing is."""
         try:
-            with closing(self._events(job | {"kind": "explain"}, path / "explain.log")) as events:
-                for event in events:
+            with closing(self._again(job, "explain", path)) as coming:
+                for event in coming:
                     if event["event"] == "error" and event["kind"] == "undefined":
                         return f"in the source {placed(event)}"
         except RunError:
             pass
         return None
-
-    def _events(self, job: dict[str, Any], log: Path) -> Generator[dict[str, Any], None, None]:
-        with Worker(job, log, self.request.python) as worker:
-            for event in worker.events(self.request.run_timeout):
-                if event["event"] == "stage":
-                    self.progress.stage(event["name"])
-                yield event
 
     def _finished(
         self, variant: Variant, pipeline: str, event: dict, sites: list[dict], folder: VariantFolder
@@ -448,23 +404,3 @@ class Session:
     def _input_source(self, index: int) -> str:
         inputs = self.request.inputs
         return inputs[index] if index < len(inputs) else f"seed {self.request.seed}"
-
-
-def _folder(path: Path) -> Path:
-    with output_errors(path):
-        path.mkdir(parents=True, exist_ok=True)
-    return path
-
-
-def _new_directory(model: str, now: datetime) -> Path:
-    """A fresh run directory here; two runs that start in the same second get one each."""
-    while True:
-        path = default_path(model, now)
-        try:
-            with output_errors(path):
-                path.mkdir()
-        except OutputError as error:
-            if isinstance(error.__cause__, FileExistsError):
-                continue
-            raise
-        return path

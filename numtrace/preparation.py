@@ -1,0 +1,115 @@
+"""From a request to a prepared model in a run directory: what every command that compiles begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from numtrace import models
+from numtrace.dumps.files import output_errors
+from numtrace.dumps.rundir import RunDirectory, default_path
+from numtrace.errors import OutputError, RunError, UsageError
+from numtrace.report.progress import Progress
+from numtrace.request import Request
+from numtrace.workers import Worker, raised
+
+
+@dataclass(frozen=True)
+class Model:
+    """An MLIR file and its parameter archives, by scope; ``notices`` are for the user."""
+
+    path: str
+    params: list[tuple[str, str]]
+    notices: list[str]
+
+
+def find_model(request: Request, progress: Progress) -> Model:
+    """The model that was asked for; a built-in one is built, or taken from the cache.
+
+    Raises:
+        UsageError: options that do not go together, parameters that do not fit.
+    """
+    params = [(scope, str(path.expanduser().absolute())) for scope, path in request.params]
+    if request.model not in models.NAMES:
+        if request.attention != "decomposed":
+            raise UsageError(
+                "--attention chooses a form of a built-in model; a model from a file is as it is"
+            )
+        return Model(str(Path(request.model).expanduser()), params, [])
+    given = [path for scope, path in request.params if scope in ("", "model")]
+    if len(given) != len(params) or len(given) > 1:
+        raise UsageError(
+            f"{request.model} takes one --params model=FILE.safetensors, or none for seeded weights"
+        )
+    progress.stage(f"build {request.model}")
+    built = models.build(request.model, request.attention, None, given[0] if given else None)
+    params = [(scope, str(path)) for scope, path in built.parameters.items()]
+    return Model(str(built.mlir), params, list(built.notices))
+
+
+def prepare(
+    request: Request, flags: list[str], directory: RunDirectory, model: Model, progress: Progress
+) -> dict[str, Any]:
+    """Puts the model into the run directory, stamped and checked, and returns the worker's ``prepared`` event.
+
+    Raises:
+        NumtraceError: the model, an input, a parameter or the target is unfit.
+    """
+    shared = make_folder(directory.path.absolute() / "model")
+    job = {
+        "kind": "prepare",
+        "folder": str(shared),
+        "model": model.path,
+        "function": request.function,
+        "params": model.params,
+        "inputs": list(request.inputs),
+        "expected": [str(path) for path in request.expected],
+        "seed": request.seed,
+        "seeds": request.seeds,
+        "flags": flags,
+        "device": request.device,
+        "threads": request.threads,
+        "compile_timeout": request.compile_timeout,
+    }
+    with closing(events(job, shared / "worker.log", request, progress)) as coming:
+        for event in coming:
+            if event["event"] == "error":
+                raise raised(event)
+            if event["event"] == "prepared":
+                return event
+    raise RunError("the worker ended without a result", kind="exit")
+
+
+def events(
+    job: dict[str, Any], log: Path, request: Request, progress: Progress
+) -> Generator[dict[str, Any], None, None]:
+    """The events of a worker that does ``job``; its stages are shown as they come."""
+    with Worker(job, log, request.python) as worker:
+        for event in worker.events(request.run_timeout):
+            if event["event"] == "stage":
+                progress.stage(event["name"])
+            yield event
+
+
+def make_folder(path: Path) -> Path:
+    with output_errors(path):
+        path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def new_directory(model: str, now: datetime) -> Path:
+    """A fresh run directory here; two runs that start in the same second get one each."""
+    while True:
+        path = default_path(model, now)
+        try:
+            with output_errors(path):
+                path.mkdir()
+        except OutputError as error:
+            if isinstance(error.__cause__, FileExistsError):
+                continue
+            raise
+        return path
