@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from numtrace.errors import CompileError, ModelError
+from numtrace.instrument.crash import stamps_at_crash
 from numtrace.instrument.failure import compile_failure, one_line
 
 #: Keeps the stamps: without it locations are lost between the phases.
@@ -63,7 +64,10 @@ def compile_file(source: Path, target: Path, flags: Sequence[str], *, timeout: f
         return printed
     partial.unlink(missing_ok=True)
     sys.stderr.write(printed)
-    raise compile_failure(process.returncode, printed, _aim(flags), target)
+    error = compile_failure(process.returncode, printed, _aim(flags), target)
+    if isinstance(error, CompileError) and error.kind == "compiler-crash" and DEBUG_INFO in flags:
+        error.stamps = error.stamps or stamps_at_crash(command, timeout)
+    raise error
 
 
 def _aim(flags: Sequence[str]) -> str:
