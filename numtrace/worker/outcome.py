@@ -126,7 +126,7 @@ def _golden(variant: Variant, count: int) -> list[Tensor | None]:
     return [torch.from_numpy(np.load(f, allow_pickle=False)) if f.exists() else None for f in files]
 
 
-def _semantic_gap(a: list[Tensor], b: list[Tensor]) -> float | None:
+def semantic_gap(a: list[Tensor], b: list[Tensor]) -> float | None:
     """Between exact values: None where one is NaN or Inf and the other is not, 0 where all are so alike."""
     records = [output_record(x, y.reshape(x.shape), dtype="f64") for x, y in zip(a, b, strict=True)]
     if any(record["disagreeing"] for record in records):
@@ -157,14 +157,14 @@ def _split(
             [value.reshape(e.shape) for value, e in zip(stored, exact, strict=True)], exact
         )
     semantic = {
-        "max_abs": _semantic_gap(exact, expected),
-        "pass": None if base is None else _semantic_gap(exact, base),
-        "lowering": None if base is None else _semantic_gap(base, expected),
+        "max_abs": semantic_gap(exact, expected),
+        "pass": None if base is None else semantic_gap(exact, base),
+        "lowering": None if base is None else semantic_gap(base, expected),
     }
     relative = {
-        "max_abs": _relative_gap(exact, expected, expected),
-        "pass": None if base is None else _relative_gap(exact, base, expected),
-        "lowering": None if base is None else _relative_gap(base, expected, expected),
+        "max_abs": relative_gap(exact, expected, expected),
+        "pass": None if base is None else relative_gap(exact, base, expected),
+        "lowering": None if base is None else relative_gap(base, expected, expected),
     }
     return {
         "semantic": semantic | {"constant": constant or 0.0},
@@ -174,7 +174,7 @@ def _split(
     }
 
 
-def _relative_gap(a: list[Tensor], b: list[Tensor], expected: list[Tensor]) -> float | None:
+def relative_gap(a: list[Tensor], b: list[Tensor], expected: list[Tensor]) -> float | None:
     """The semantic gap of each output over the size of its reference's elements, the worst of them.
 
     A reference that is all zero has no size of its own: the largest of the other outputs' stands for it, or 1.
@@ -182,12 +182,12 @@ def _relative_gap(a: list[Tensor], b: list[Tensor], expected: list[Tensor]) -> f
     other = max((largest(value) for value in expected), default=0.0) or 1.0
     worst = 0.0
     for x, y, want in zip(a, b, expected, strict=True):
-        gap = _semantic_gap([x], [y])
+        gap = semantic_gap([x], [y])
         if gap is None:
             return None
         top, rest, edge = sizes(want)
         worst = max(worst, gap / (top or other))
         if rest != top and gap:
             small = want.abs() <= edge
-            worst = max(worst, (_semantic_gap([x[small]], [y.reshape(x.shape)[small]]) or 0.0) / rest)
+            worst = max(worst, (semantic_gap([x[small]], [y.reshape(x.shape)[small]]) or 0.0) / rest)
     return worst
