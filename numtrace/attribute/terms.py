@@ -7,6 +7,7 @@ hold over the elements that are defined and finite in all four; the others are c
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -19,8 +20,10 @@ from numtrace.evaluate.tensors import defined
 _BLOCK = 1 << 18
 #: The pairs of operands (C, d_R(x_C), d_R(x_ref), ref) whose difference each term is.
 _TERMS = {"total": (0, 3), "introduced": (0, 1), "inherited": (1, 2), "semantic": (2, 3)}
+#: With d_Q(x_C) as the fifth operand, what is introduced has two parts.
+_PARTS = {"rounding": (4, 1), "codegen": (0, 4)}
 #: Errors of the compiled program have a size in its own units; inherited and semantic ones are exact values'.
-_IN_ULPS = ("total", "introduced")
+_IN_ULPS = ("total", "introduced", "rounding", "codegen")
 _EPS = 2.0**-52
 #: The greatest ``additivity`` of terms that are float64 differences of shared operands. With M the largest
 #: |term|, u = 2^-53 and eps = 2u: the four rounded differences are off by u·M each. `_residual` subtracts
@@ -31,9 +34,16 @@ ADDITIVITY_BOUND = 4.0
 
 
 def site_terms(
-    compiled: Tensor, exact_compiled: Tensor, exact_reference: Tensor, reference: Tensor, dtype: str
+    compiled: Tensor,
+    exact_compiled: Tensor,
+    exact_reference: Tensor,
+    reference: Tensor,
+    dtype: str,
+    typed: Tensor | None = None,
 ) -> dict[str, Any]:
     """``total``, ``introduced``, ``inherited``, ``semantic`` and ``additivity`` of the report's site.
+
+    With ``typed``, ``rounding`` and ``codegen`` too.
 
     Args:
         compiled: C, what the dispatch made.
@@ -41,29 +51,36 @@ def site_terms(
         exact_reference: d_R(x_ref), the exact dispatch on the reference trajectory.
         reference: ref, the reference value in the site's layout.
         dtype: the site's element type, for ULPs.
+        typed: d_Q(x_C), the typed dispatch on the same inputs.
 
     All of one shape. ``rel_l2`` is relative to the reference's norm, ``additivity`` in units of 2^-52.
     """
-    operands = (compiled, exact_compiled, exact_reference, reference)
-    same = {name: operands[a] is operands[b] for name, (a, b) in _TERMS.items()}
-    sums = {name: _Sum(dtype if name in _IN_ULPS and is_float_type(dtype) else None) for name in _TERMS}
+    operands = [compiled, exact_compiled, exact_reference, reference]
+    pairs = dict(_TERMS)
+    if typed is not None:
+        operands.append(typed)
+        pairs |= _PARTS
+    same = {name: operands[a] is operands[b] for name, (a, b) in pairs.items()}
+    sums = {name: _Sum(dtype if name in _IN_ULPS and is_float_type(dtype) else None) for name in pairs}
     cross, norms, worst = 0.0, [0.0, 0.0], 0.0
     mask = _defined(exact_compiled, exact_reference, reference)
     flat = [value.reshape(-1) for value in operands]
     for start in range(0, flat[0].numel(), _BLOCK):
         block = [value[start : start + _BLOCK].double() for value in flat]
         keep = None if mask is None else mask[start : start + _BLOCK]
-        if not math.isfinite(float(block[0].sum() + block[1].sum() + block[2].sum() + block[3].sum())):
-            keep = _screen(block, keep, sums)
+        if not math.isfinite(sum(float(value.sum()) for value in block)):
+            keep = _screen(block, keep, sums, pairs)
         if keep is not None:
             block = [torch.where(keep, value, 0.0) for value in block]
         count = block[0].numel() if keep is None else int(keep.sum())
-        terms = {name: block[a] - block[b] for name, (a, b) in _TERMS.items() if not same[name]}
+        terms = {name: block[a] - block[b] for name, (a, b) in pairs.items() if not same[name]}
         for name, total in sums.items():
             total.count += count
             if name in terms:
                 total.add(terms[name], start, block[3])
-        worst = max(worst, _residual(terms))
+        worst = max(worst, _residual("total", terms, _TERMS))
+        if typed is not None:
+            worst = max(worst, _residual("introduced", terms, _PARTS))
         cross += float(torch.dot(block[0], block[3]))
         norms = [
             norm + float(torch.dot(value, value))
@@ -81,11 +98,13 @@ def _defined(*values: Tensor) -> Tensor | None:
     return torch.stack(masks).all(dim=0) if masks else None
 
 
-def _screen(block: list[Tensor], keep: Tensor | None, sums: dict[str, _Sum]) -> Tensor:
+def _screen(
+    block: list[Tensor], keep: Tensor | None, sums: dict[str, _Sum], pairs: dict[str, tuple[int, int]]
+) -> Tensor:
     """The elements finite in all operands; counts the others in every term, NaN before infinity."""
     finite = torch.stack([torch.isfinite(value) for value in block]).all(dim=0)
     looked = finite if keep is None else keep
-    for name, (a, b) in _TERMS.items():
+    for name, (a, b) in pairs.items():
         nan = torch.isnan(block[a]) | torch.isnan(block[b])
         infinite = (torch.isinf(block[a]) | torch.isinf(block[b])) & ~nan
         if keep is not None:
@@ -95,14 +114,14 @@ def _screen(block: list[Tensor], keep: Tensor | None, sums: dict[str, _Sum]) -> 
     return finite & looked
 
 
-def _residual(terms: dict[str, Tensor]) -> float:
-    """The greatest |total - the sum of the others| over the largest term there, in units of 2^-52."""
-    if "total" not in terms:
+def _residual(whole: str, terms: dict[str, Tensor], parts: Collection[str]) -> float:
+    """The greatest |whole - the sum of its parts| over the largest of them there, in units of 2^-52."""
+    if whole not in terms:
         return 0.0
-    parts = [term for name, term in terms.items() if name != "total"]
-    rest = terms["total"].clone()
-    largest = terms["total"].abs()
-    for part in parts:
+    summands = [terms[name] for name in parts if name in terms and name != whole]
+    rest = terms[whole].clone()
+    largest = terms[whole].abs()
+    for part in summands:
         rest -= part
         torch.maximum(largest, part.abs(), out=largest)
     return (

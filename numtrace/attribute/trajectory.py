@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from numtrace.attribute.floor import SEMANTIC_FLOOR, sizes
+from numtrace.attribute.agreement import agrees, nearest, placed_in
+from numtrace.attribute.codegen import distance, record_of
 from numtrace.attribute.lanes import COMPILED, EXACT, REFERENCE, Lanes, Tag, same_values
 from numtrace.attribute.layout import Layout, layouts
 from numtrace.attribute.matching import Formed, Holding, Pairing, permutes
@@ -27,6 +28,10 @@ from numtrace.errors import NumtraceError, UncoveredOp
 from numtrace.evaluate.dispatch import entry_point, evaluate_dispatch
 from numtrace.evaluate.machine import TERMINATORS
 from numtrace.evaluate.program import Op, Program
+from numtrace.evaluate.tensors import defined
+from numtrace.evaluate.typed.dispatch import typed_dispatch
+from numtrace.evaluate.typed.machine import TypedMachine
+from numtrace.evaluate.typed.value import Typed
 from numtrace.evaluate.types import tensor_type, widen
 
 #: What a site is amended to when what is made of it is found to be right.
@@ -57,6 +62,7 @@ class _Result:
     exact_reference: Tensor
     exact: Tensor | None
     corrected: Tensor  # as exact_reference, with the source's constants
+    typed: Typed | None  # d_Q(x_C) with its bound; None where there is no bound
     holding: Holding
     candidates: list[tuple[Tensor, Layout]] | None = None  # source values that it may hold, and how they lie
     reference: Tensor | None = None
@@ -79,6 +85,7 @@ class Summary:
     origin: tuple[str, str] | None = None
     disagrees: bool = False  # whether the reference is finite at the origin
     amended: dict[str, str] = field(default_factory=dict)
+    unbounded: dict[str, str] = field(default_factory=dict)  # by entry point: why it has no error bound
     tainted_outputs: bool = False
 
 
@@ -106,6 +113,7 @@ class Trajectory:
         self._formed, self._reference, self._names, self._emit = formed, reference, names, emit
         self._scalars = scalars
         self._constants: dict[str, list[tuple[Op, Rounded]]] = {}
+        self._typed = TypedMachine(program)
         self._walk = self._run(function, arguments)
         self._expected: str | None = next(self._walk, None)
 
@@ -141,7 +149,7 @@ class Trajectory:
             expected, found.outputs, found.exact_outputs, found.differing, strict=False
         ):
             want = want.reshape(exact.shape)
-            if sites and _agrees(exact, want) and not _agrees(back, want):
+            if sites and agrees(exact, want) and not agrees(back, want):
                 found.amended.update(dict.fromkeys(sites, REWRITTEN))
 
     def _run(self, function: Op, arguments: list[Any]) -> Generator[str, list[Tensor], None]:
@@ -201,11 +209,28 @@ class Trajectory:
             if lanes.differs(op.operands):
                 exact = [*evaluate_dispatch(machine, op, [lanes.get(EXACT, slot) for slot in op.operands])]
         reference = evaluate_dispatch(machine, op, inputs[REFERENCE]) if constants else corrected
-        shared = same_values(inputs[COMPILED], inputs[REFERENCE])
-        compiled = reference if shared else evaluate_dispatch(machine, op, inputs[COMPILED])
+        typed = self._typed_meaning(self._typed, op, inputs[COMPILED])
+        if same_values(inputs[COMPILED], inputs[REFERENCE]):
+            compiled = reference
+        elif typed is None:
+            compiled = evaluate_dispatch(machine, op, inputs[COMPILED])
+        else:
+            compiled = [value.exact for value in typed]
         holdings = formed.holdings or [Holding(formed.root, final=False, moved=False) for _ in reference]
-        rows = zip(tensors, compiled, reference, exact, corrected, holdings, strict=True)
+        typed_or_none: list[Typed | None] = [None] * len(tensors) if typed is None else [*typed]
+        rows = zip(tensors, compiled, reference, exact, corrected, typed_or_none, holdings, strict=True)
         return [_Result(*values) for values in rows]
+
+    def _typed_meaning(self, machine: TypedMachine, op: Op, operands: list[Any]) -> list[Typed] | None:
+        """d_Q(x_C) with its bounds; None, with the reason noted, where some op of the body has no bound."""
+        body = entry_point(op)
+        if body in self.summary.unbounded:
+            return None
+        try:
+            return typed_dispatch(machine, op, operands)
+        except UncoveredOp as error:
+            self.summary.unbounded[body] = str(error)
+            return None
 
     def _with_derived_constants(
         self, op: Op, formed: Formed, results: list[_Result], upstream: Tag
@@ -247,13 +272,13 @@ class Trajectory:
             result.candidates = self._candidates(result, upstream) if asks else []
         candidates = result.candidates
         for source, layout in candidates:
-            if _agrees(layout.view(basis), layout.place(source, basis)):
+            if agrees(layout.view(basis), layout.place(source, basis)):
                 self._accept(result, basis, source, layout, candidates)
                 result.constant = basis is not result.exact_reference
                 return
         if result.exact is not None and upstream.differing:
             for source, layout in candidates:
-                if _agrees(layout.view(result.exact), layout.place(source, result.exact)):
+                if agrees(layout.view(result.exact), layout.place(source, result.exact)):
                     # The value before it was not the source's, this one is: the program was rewritten.
                     self._accept(result, result.exact, source, layout, candidates)
                     result.exact_reference = result.corrected = result.exact
@@ -263,9 +288,9 @@ class Trajectory:
         made = not holding.moved or upstream.stamp == holding.stamp
         known = [candidate for candidate in candidates if candidate[1].known]
         if known and made and not upstream.tainted:
-            source, layout = _nearest(basis, known)
+            source, layout = nearest(basis, known)
             result.match, result.layout = "differs", layout
-            result.reference = _with(basis, layout, source)
+            result.reference = placed_in(basis, layout, source)
             return
         if holding.moved:
             result.match = "moved"
@@ -289,11 +314,11 @@ class Trajectory:
         others = [
             (other, at)
             for other, at in candidates
-            if (other is not source or at != layout) and _agrees(at.view(basis), at.place(other, basis))
+            if (other is not source or at != layout) and agrees(at.view(basis), at.place(other, basis))
         ]
         result.match = "ambiguous" if others else "verified"
         result.layout = layout
-        result.reference = _with(basis, layout, source)
+        result.reference = placed_in(basis, layout, source)
 
     def _settle(self, op: Op, index: int, formed: Formed, site: str, result: _Result, upstream: Tag) -> None:
         """Sets the lanes for what comes after, and settles the sites that differed before."""
@@ -321,7 +346,7 @@ class Trajectory:
         exact = result.exact
         if result.match == "differs" and exact is None:
             exact = basis
-        if exact is not None and not _agrees(exact, result.reference):  # type: ignore[arg-type]
+        if exact is not None and not agrees(exact, result.reference):  # type: ignore[arg-type]
             lanes.set(EXACT, slot, exact)
             differing = upstream.differing | ({site} if result.match == "differs" else frozenset())
         lanes.tag(slot, Tag(tainted, differing, stamp, since, permuted))
@@ -335,11 +360,28 @@ class Trajectory:
         record["constant"] = result.constant
         dtype = record["dtype"]
         assert result.reference is not None
+        typed = None if result.typed is None else result.typed.typed
         record |= site_terms(
-            result.compiled, result.exact_compiled, result.exact_reference, result.reference, dtype
+            result.compiled, result.exact_compiled, result.exact_reference, result.reference, dtype, typed
         )
+        record |= self._code(op, site, result, dtype)
         self._first_nonfinite(record, result.compiled, result.reference)
         self._emit(record)
+
+    def _code(self, op: Op, site: str, result: _Result, dtype: str) -> dict[str, Any]:
+        """What the bounds say of the code; the deterministic one is evaluated only where the other is exceeded."""
+        if result.typed is None:
+            return {"code": "unbounded", "unbounded_reason": self.summary.unbounded[entry_point(op)]}
+        mask = defined(result.exact_compiled)
+        mask = None if mask is None else mask.reshape(-1)
+        near, far = distance(result.compiled, result.typed, dtype, mask), None
+        if near.ratio > 1:
+            operands = [self.lanes.get(COMPILED, slot) for slot in op.operands]
+            certain = TypedMachine(self.program, deterministic=True)
+            values = self._typed_meaning(certain, op, operands)
+            if values is not None:
+                far = distance(result.compiled, values[int(site.rsplit(".", 1)[1])], dtype, mask)
+        return record_of(near, far, tuple(result.compiled.shape))
 
     def _record(
         self, op: Op, formed: Formed, site: str, holding: Holding, compiled: Tensor, tainted: bool
@@ -391,58 +433,3 @@ class Trajectory:
             self.lanes.set(REFERENCE, slot, widen(compiled))
             self.lanes.tag(slot, Tag(tainted=True, stamp=holding.stamp))
             self._emit(record)
-
-
-def _agrees(a: Tensor, b: Tensor) -> bool:
-    """Whether two exact values are the same up to :data:`SEMANTIC_FLOOR` of the size of ``b``'s elements.
-
-    Every element is looked at; NaN agrees with NaN and an infinity with itself, undefined with undefined.
-    """
-    if a.shape != b.shape:
-        return False
-    a, b = a.reshape(-1), b.reshape(-1)
-    top, rest, edge = sizes(b)
-    # A wrong layout is seen in the first block already: no need to go through a gigabyte for it.
-    return all(
-        _within(a[start : start + _BLOCK], b[start : start + _BLOCK], top, rest, edge)
-        for start in range(0, a.numel(), _BLOCK)
-    )
-
-
-#: Elements that are compared at a time.
-_BLOCK = 1 << 20
-
-
-def _within(a: Tensor, b: Tensor, top: float, rest: float, edge: float) -> bool:
-    a, b = a.double(), b.double()
-    gap = (a - b).abs_()
-    most = float(gap.max())
-    if most <= SEMANTIC_FLOOR * rest:
-        return True
-    if most == most and rest == top:
-        return False
-    bound = torch.where(b.abs() > edge, SEMANTIC_FLOOR * top, SEMANTIC_FLOOR * rest)
-    return bool(((a == b) | (torch.isnan(a) & torch.isnan(b)) | (gap <= bound)).all())
-
-
-def _nearest(basis: Tensor, candidates: list[tuple[Tensor, Layout]]) -> tuple[Tensor, Layout]:
-    """Of the layouts that the shapes allow, the one with the least squared difference."""
-    if len(candidates) == 1 or candidates[0][1].permutation is None:
-        return candidates[0]  # row-major, unless the shapes forbid it
-
-    def distance(candidate: tuple[Tensor, Layout]) -> float:
-        source, layout = candidate
-        gap = layout.view(basis).double() - layout.place(source, basis).double()
-        return float(gap.nan_to_num(0.0, 0.0, 0.0).square_().sum())
-
-    return min(candidates, key=distance)
-
-
-def _with(basis: Tensor, layout: Layout, source: Tensor) -> Tensor:
-    """The source value in the site's layout; outside of its window what the program has there."""
-    placed = layout.place(source, basis)
-    if layout.window is None:
-        return placed.to(basis.dtype)
-    whole = basis.clone()
-    layout.view(whole).copy_(placed)
-    return whole

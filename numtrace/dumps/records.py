@@ -24,5 +24,6 @@ def coverage(sites: list[dict[str, Any]]) -> schema.Coverage:
         sites=len(sites),
         evaluated=len(sites) - counts["uncovered"],
         tainted=sum(site["tainted"] for site in sites),
+        unbounded=sum(site.get("code") == "unbounded" for site in sites),
         **counts,
     )

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+Code = Literal["within", "suspect", "proven", "unbounded"]
 Match = Literal["verified", "differs", "ambiguous", "unmatched", "uncovered", "moved"]
 
 
@@ -66,8 +67,24 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     kept: list[str] = []
     """Files with whole tensors of this site, relative to the run directory."""
 
+    rounding: Term | None = None
+    """d_Q(x_C) - d_R(x_C): what the types of the IR ask for."""
+    codegen: Term | None = None
+    """C - d_Q(x_C): what the code adds to that."""
+    code: Code | None = None
+    """What the bounds say of the code; null at a site that was not evaluated."""
+    bound_ratio: float | None = None
+    """The greatest |codegen| over the probabilistic bound; null also where it is infinite, see ``over_bound``."""
+    proven_ratio: float | None = None
+    """The same over the deterministic bound, where ``code`` is suspect or proven."""
+    over_bound: int = 0
+    """Elements beyond the probabilistic bound."""
+    over_at: list[int] | None = None
+    """Index of the worst of them."""
+    free: int = 0
+    """Elements of which the bound says nothing: a near tie of an index, an overflow in doubt."""
+    unbounded_reason: str | None = None
+    """Why there is no bound."""
+
     # Parts of later work: left out of the document until something sets them.
-    rounding: Term | msgspec.UnsetType | None = msgspec.UNSET
-    codegen: Term | msgspec.UnsetType | None = msgspec.UNSET
-    bound_ratio: float | msgspec.UnsetType | None = msgspec.UNSET
     share: float | msgspec.UnsetType | None = msgspec.UNSET

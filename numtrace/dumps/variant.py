@@ -84,7 +84,7 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
     unmatched: int = 0
     uncovered: int = 0
     tainted: int = 0
-    unbounded: int | msgspec.UnsetType = msgspec.UNSET
+    unbounded: int = 0
 
 
 class Timings(msgspec.Struct, frozen=True, kw_only=True):

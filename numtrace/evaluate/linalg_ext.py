@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil
 
 import torch
@@ -82,8 +83,7 @@ def _both_sides(matrix: Tensor, tiles: Tensor) -> Tensor:
     return (matrix @ half.reshape(len(matrix), rest[0], -1)).reshape(len(matrix), len(matrix), *rest[1:])
 
 
-@evaluates("iree_linalg_ext.winograd.input_transform")
-def winograd_input(op: Op, machine, value: Tensor, out: Tensor) -> Tensor:
+def transform_input(op: Op, value: Tensor, out: Tensor, matrix: Tensor) -> Tensor:
     """``BᵀdB`` of every 8x8 tile, tiles 6 apart, zeros beyond the image: (8, 8, N, TH, TW, C)."""
     _check_sizes(op)
     image = value if _image_last(op, "image_dimensions") else value.permute(0, 3, 1, 2)
@@ -91,18 +91,16 @@ def winograd_input(op: Op, machine, value: Tensor, out: Tensor) -> Tensor:
     need = [(count - 1) * _TILE + _POINTS for count in (height, width)]
     image = torch.nn.functional.pad(image, (0, need[1] - image.shape[3], 0, need[0] - image.shape[2]))
     tiles = image.unfold(2, _POINTS, _TILE).unfold(3, _POINTS, _TILE)
-    return _both_sides(_INPUT, tiles.permute(4, 5, 0, 2, 3, 1))
+    return _both_sides(matrix, tiles.permute(4, 5, 0, 2, 3, 1))
 
 
-@evaluates("iree_linalg_ext.winograd.filter_transform")
-def winograd_filter(op: Op, machine, value: Tensor, out: Tensor) -> Tensor:
+def transform_filter(op: Op, value: Tensor, out: Tensor, matrix: Tensor) -> Tensor:
     """``GgGᵀ`` of every filter: (8, 8, C, F)."""
     _check_sizes(op)
-    return _both_sides(_FILTER, value.permute(2, 3, 1, 0) if _image_last(op, "kernel_dimensions") else value)
+    return _both_sides(matrix, value.permute(2, 3, 1, 0) if _image_last(op, "kernel_dimensions") else value)
 
 
-@evaluates("iree_linalg_ext.winograd.output_transform")
-def winograd_output(op: Op, machine, value: Tensor, out: Tensor) -> Tensor:
+def transform_output(op: Op, value: Tensor, out: Tensor, matrix: Tensor) -> Tensor:
     """``AᵀmA`` of every tile, the 6x6 results laid side by side."""
     _check_sizes(op)
     last = _image_last(op, "image_dimensions")
@@ -110,11 +108,25 @@ def winograd_output(op: Op, machine, value: Tensor, out: Tensor) -> Tensor:
     n, h, w, c = value.shape[2:]
     if (ceil(rows / _TILE), ceil(columns / _TILE)) != (h, w):
         raise UncoveredOp(op.name, f"{h}x{w} tiles for an image of {rows}x{columns}")
-    tiles = _both_sides(_OUTPUT, value)  # (6, 6, N, TH, TW, C)
+    tiles = _both_sides(matrix, value)  # (6, 6, N, TH, TW, C)
     if last:
         image = tiles.permute(2, 5, 3, 0, 4, 1).reshape(n, c, h * _TILE, w * _TILE)
         return image[:, :, :rows, :columns]
     return tiles.permute(2, 3, 0, 4, 1, 5).reshape(n, h * _TILE, w * _TILE, c)[:, :rows, :columns]
+
+
+#: The Winograd transforms: the function, linear in its value, and its matrix.
+TRANSFORMS: dict[str, tuple[Callable[[Op, Tensor, Tensor, Tensor], Tensor], Tensor]] = {
+    "iree_linalg_ext.winograd.input_transform": (transform_input, _INPUT),
+    "iree_linalg_ext.winograd.filter_transform": (transform_filter, _FILTER),
+    "iree_linalg_ext.winograd.output_transform": (transform_output, _OUTPUT),
+}
+
+
+@evaluates(*TRANSFORMS)
+def winograd(op: Op, machine, value: Tensor, out: Tensor) -> Tensor:
+    transform, matrix = TRANSFORMS[op.name]
+    return transform(op, value, out, matrix)
 
 
 @evaluates("iree_linalg_ext.attention")

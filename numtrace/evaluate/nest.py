@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from iree.compiler import ir
+
 from numtrace.evaluate.affine import Linear, linear_map, loops_of
 from numtrace.evaluate.program import Block, Op, reads
 from numtrace.evaluate.types import tensor_type
@@ -26,6 +28,9 @@ class Nest:
     form. ``contributions`` are the slots of what is new and ``contributing`` the ops that they need.
     ``factors`` are the two inputs whose product is summed, when it is a contraction. ``orders`` has the loop
     of each dimension of each output, and ``whole`` says that outputs are just that, for all parallel loops.
+
+    Element types, for the typed meaning: ``yield_types``, ``contribution_types``, ``sum_types`` (all that a
+    running sum is rounded to, per output), ``factor_casts`` (the narrowing casts between each factor and the product).
     """
 
     def __init__(self, op: Op):
@@ -39,12 +44,24 @@ class Nest:
         self.parallel = sorted(set.intersection(*used))
         self.reductions = [loop for loop in range(self.loops) if loop not in self.parallel]
         shapes = [tensor_type(type_)[0] for type_ in op.operand_types[self.ins : len(self.maps)]]
-        orders = [_order(*out, self.parallel) for out in zip(self.out_maps, shapes, strict=True)]
+        orders = [
+            _order(forms, shape, self.parallel) for forms, shape in zip(self.out_maps, shapes, strict=True)
+        ]
         self.orders = [order for order in orders if order is not None]
         self.whole = len(self.orders) == outs
         used_slots = {slot for inner in self.body.ops for slot in reads(inner)}
         self.read = used_slots.intersection(self.body.arguments)
         self._producers = {slot: inner for inner in self.body.ops for slot in inner.results}
+        self._types = dict(zip(self.body.arguments, self.body.argument_types, strict=True))
+        self._types |= {
+            slot: type_
+            for inner in self.body.ops
+            for slot, type_ in zip(inner.results, inner.result_types, strict=True)
+        }
+        self.yield_types = list(self.body.ops[-1].operand_types)
+        self.contribution_types: list[ir.Type] = []
+        self.sum_types: list[list[str]] = []
+        self.factor_casts: tuple[list[str], list[str]] = ([], [])
         self.joins: list[str] | None = []
         self.contributions: list[int] = []
         self.contributing: list[Op] = []
@@ -62,7 +79,13 @@ class Nest:
             # An accumulator that takes part in a contribution (argmax, Welford) is no plain reduction.
             self.joins = None
             return
-        self.joins = [combiner[0].name for combiner in combiners if combiner is not None]
+        joining = [combiner[0] for combiner in combiners if combiner is not None]
+        self.joins = [op.name for op in joining]
+        self.contribution_types = [self._types[slot] for slot in self.contributions]
+        self.sum_types = [
+            [_element(op.result_types[0]), _element(type_)]
+            for op, type_ in zip(joining, self.yield_types, strict=True)
+        ]
         if len(self.joins) == 1:
             self.factors = self._factors()
 
@@ -92,13 +115,27 @@ class Nest:
         found = (inputs.index(a), inputs.index(b))
         covered = loops_of(self.maps[found[0]]) | loops_of(self.maps[found[1]])
         # A loop of neither factor repeats the output, or multiplies the sum: left to the general reduction.
-        return found if len(covered) == self.loops else None
+        if len(covered) != self.loops:
+            return None
+        left, right = op.operands
+        self.factor_casts = (self._casts(left), self._casts(right))
+        self.sum_types[0].append(_element(op.result_types[0]))
+        return found
 
     def _uncast(self, slot: int) -> int:
         """``slot`` seen through casts between float types, which are the identity in exact arithmetic."""
         while (op := self._producers.get(slot)) is not None and op.name in _FLOAT_CASTS:
             slot = op.operands[0]
         return slot
+
+    def _casts(self, slot: int) -> list[str]:
+        """The types that an input is narrowed to on its way to ``slot``, in order."""
+        found = []
+        while (op := self._producers.get(slot)) is not None:
+            if op.name == "arith.truncf":
+                found.append(_element(op.result_types[0]))
+            slot = op.operands[0]
+        return found[::-1]
 
     def _needed(self, wanted: list[int]) -> list[Op]:
         """The ops of the region that the slots ``wanted`` depend on, in order."""
@@ -110,7 +147,11 @@ class Nest:
         return ops[::-1]
 
 
-def _order(forms: tuple[Linear, ...], shape: Sequence[int], parallel: list[int]) -> list[int] | None:
+def _element(type_: ir.Type) -> str:
+    return tensor_type(type_)[1]
+
+
+def _order(forms: tuple[Linear, ...], shape: Sequence[int | None], parallel: list[int]) -> list[int] | None:
     """The loop of each dimension, when they are the loops ``parallel``, each once and nothing else.
 
     A dimension of size 1 whose index is a constant (what torch keeps of a reduced one) is passed over.

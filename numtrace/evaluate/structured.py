@@ -25,7 +25,7 @@ STRIPE = 1 << 18
 
 
 #: How outputs are joined with what is new: over whole dimensions, and for two values.
-_REDUCTIONS: dict[str, tuple[Callable, Callable]] = {
+REDUCTIONS: dict[str, tuple[Callable, Callable]] = {
     "arith.addf": (torch.sum, torch.add),
     "arith.addi": (torch.sum, torch.add),
     "arith.maximumf": (amax, maximum),
@@ -56,13 +56,13 @@ def evaluate_structured(op: Op, machine, operands: list[Tensor]) -> tuple[Tensor
         return tuple(outs)
     if nest.joins is None or not (nest.reductions or nest.whole):
         return _loop(nest, machine, inputs, outs, domain)
-    if nest.factors is not None and _same_dtype(outs[0], *(inputs[i] for i in nest.factors)):
+    if nest.factors is not None and same_dtype(outs[0], *(inputs[i] for i in nest.factors)):
         a, b = ((inputs[i], nest.maps[i]) for i in nest.factors)
         return (contract(a, b, (outs[0], nest.out_maps[0]), domain),)
     return _vectorised(nest, machine, inputs, outs, domain)
 
 
-def _same_dtype(out: Tensor, *inputs: Tensor) -> bool:
+def same_dtype(out: Tensor, *inputs: Tensor) -> bool:
     return out.dtype != torch.bool and all(value.dtype == out.dtype for value in inputs)
 
 
@@ -112,7 +112,7 @@ def _reduced(nest: Nest, machine, inputs: list[Tensor], outs: list[Tensor], doma
     contributions = _region(nest, machine, [*inputs, *outs], domain, part=True)
     values = []
     for out, forms, name, value in zip(outs, nest.out_maps, nest.joins or (), contributions, strict=True):
-        reduce, join = _REDUCTIONS[name]
+        reduce, join = REDUCTIONS[name]
         reduced = reduce(value.to(out.dtype).expand(domain.sizes), dim=nest.reductions).to(out.dtype)
         values.append(join(loop_view(out, forms, domain)[0], reduced))
     return values

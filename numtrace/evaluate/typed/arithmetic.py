@@ -1,0 +1,254 @@
+"""``arith`` on floats: rounded to the type of the IR, and the propagation of the bound.
+
+With a and b the typed operands, α and β their bounds, the compiled result differs from the typed one by what the
+operands' differences make of it, and by the two roundings, u·|result| each. Where both operands are certain, so is
+a correctly rounded result; still it gets u·|result|, since code may leave out the rounding of an intermediate (a
+fused multiply-add). Where denormals are flushed, a result below the normal range may be zero instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from numtrace.evaluate.extremes import maximum, minimum
+from numtrace.evaluate.formats import float_format
+from numtrace.evaluate.program import Op
+from numtrace.evaluate.registry import lookup
+from numtrace.evaluate.typed.registry import carries
+from numtrace.evaluate.typed.rounding import round_to, smallest, unit
+from numtrace.evaluate.typed.value import Typed, bounded, lift, together
+from numtrace.evaluate.types import NATIVE, tensor_type
+
+#: From the typed operands and the raw result, what the operands' bounds make of it; all float32 or float64.
+Inherit = Callable[[Sequence[Typed], Tensor], Tensor]
+
+
+def element_of(op: Op) -> str:
+    return tensor_type(op.result_types[0])[1]
+
+
+def values_of(op: Op, operands: Sequence[Any]) -> list[Typed]:
+    return [lift(value, type_) for value, type_ in zip(operands, op.operand_types, strict=True)]
+
+
+def working(value: Tensor) -> Tensor:
+    """The typed value where arithmetic on it is done: f32 and f64 in themselves, what is narrower in f32.
+
+    One rounding from there is as if direct: 24 >= 2p + 2 for p <= 11 (S. A. Figueroa, "When is double rounding
+    innocuous?", SIGNUM Newsletter 30(3), 1995), for +, -, ·, / and the square root.
+    """
+    return value if value.dtype in (torch.float32, torch.float64) else value.float()
+
+
+def computed(
+    exact: Tensor, raw: Tensor, inherited: Tensor | None, element: str, roundings: float = 1.0
+) -> Typed:
+    """A rounded result: ``raw`` from the typed operands; ``roundings`` is the code's own error in units of u."""
+    typed = round_to(raw, element)
+    size = typed.abs() if typed.dtype == torch.float32 else typed.float().abs_()
+    units = roundings if inherited is None and roundings == 1.0 else roundings + 1.0
+    error = size.mul_(units * unit(element)).add_(smallest(element) if inherited is None else inherited)
+    return Typed(exact, typed, error if inherited is None else error.add_(smallest(element)), False)
+
+
+def arithmetic(function: Callable[..., Tensor], inherit: Inherit) -> Callable[..., Typed]:
+    """The rule of a correctly rounded operation."""
+
+    def rule(op: Op, machine, *operands: Any) -> Typed:
+        values = values_of(op, operands)
+        exact = function(*(value.exact for value in values))
+        raw = function(*(working(value.typed) for value in values))
+        inherited = inherit(values, raw).float() if bounded(values) else None
+        return computed(exact, raw, inherited, element_of(op))
+
+    return rule
+
+
+def of_sum(values: Sequence[Typed], raw: Tensor) -> Tensor:
+    """α + β."""
+    a, b = values
+    if a.bound is None or b.bound is None:
+        return a.error if b.bound is None else b.error
+    return a.bound + b.bound
+
+
+def of_product(values: Sequence[Typed], raw: Tensor) -> Tensor:
+    """|a|β + |b|α + αβ."""
+    a, b = values
+    if a.bound is None:
+        return working(a.typed).abs() * b.error
+    if b.bound is None:
+        return working(b.typed).abs() * a.bound
+    return working(a.typed).abs() * b.bound + (working(b.typed).abs() + b.bound) * a.bound
+
+
+def of_quotient(values: Sequence[Typed], raw: Tensor) -> Tensor:
+    """(α + |a/b|β) / (|b| - β), without limit where the divisor may be zero."""
+    a, b = values
+    size = working(b.typed).abs()
+    if b.bound is None:
+        return torch.where(a.error > 0, a.error / size, 0.0)
+    rest = size - b.bound
+    return torch.where(rest > 0, (a.error + raw.abs() * b.bound) / rest, torch.inf)
+
+
+def of_multiply_add(values: Sequence[Typed], raw: Tensor) -> Tensor:
+    return of_product(values[:2], raw) + values[2].error if bounded(values[:2]) else values[2].error
+
+
+def unlimited(values: Sequence[Typed], raw: Tensor) -> Tensor:
+    """For functions with jumps: anything, where an operand is in doubt."""
+    doubt = torch.zeros((), dtype=torch.float32)
+    for value in values:
+        doubt = torch.where(value.error > 0, torch.inf, doubt)
+    return doubt.expand(raw.shape)
+
+
+_ADD = arithmetic(torch.add, of_sum)
+_SUBTRACT = arithmetic(torch.sub, of_sum)
+_MULTIPLY = arithmetic(torch.mul, of_product)
+
+carries("arith.addf")(_ADD)
+carries("arith.subf")(_SUBTRACT)
+carries("arith.mulf")(_MULTIPLY)
+carries("arith.divf")(arithmetic(torch.div, of_quotient))
+carries("arith.remf")(arithmetic(torch.fmod, unlimited))
+
+
+@carries("math.fma")
+def multiply_add(op: Op, machine, *operands: Any) -> Typed:
+    values = values_of(op, operands)
+    a, b, c = values
+    raw = a.wide * b.wide + c.wide  # the product of two f32 is exact in float64
+    inherited = of_multiply_add(values, raw).float() if bounded(values) else None
+    return computed(a.exact * b.exact + c.exact, raw, inherited, element_of(op), roundings=2.0)
+
+
+@carries("arith.negf")
+def negate(op: Op, machine, a: Any) -> Typed:
+    value = lift(a, op.operand_types[0])
+    return Typed(-value.exact, -value.typed, value.bound, value.same)
+
+
+def chosen(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Typed]:
+    """The rule of a minimum or maximum: max(α, β), nothing is rounded."""
+
+    def rule(op: Op, machine, *operands: Any) -> Typed:
+        a, b = values_of(op, operands)
+        bound = torch.maximum(a.error, b.error) if bounded((a, b)) else None
+        return Typed(
+            function(a.exact, b.exact), function(a.typed, b.typed), bound, together((a, b))
+        )  # fmt: skip
+
+    return rule
+
+
+carries("arith.maximumf")(chosen(maximum))
+carries("arith.minimumf")(chosen(minimum))
+carries("arith.maxnumf")(chosen(torch.fmax))
+carries("arith.minnumf")(chosen(torch.fmin))
+
+
+@carries("arith.extf")
+def extend(op: Op, machine, a: Any) -> Typed:
+    value = lift(a, op.operand_types[0])
+    return Typed(value.exact, value.typed.to(NATIVE[element_of(op)]), value.bound, value.same)
+
+
+@carries("arith.truncf")
+def truncate(op: Op, machine, a: Any) -> Typed:
+    return narrowed(lift(a, op.operand_types[0]), element_of(op))
+
+
+def narrowed(value: Typed, element: str) -> Typed:
+    """A cast to a narrower type. Rounding is monotone: the result lies between those of both ends."""
+    if value.typed.dtype == NATIVE[element]:
+        return value
+    typed = round_to(value.typed, element)
+    bound = None
+    if value.bound is not None:
+        middle, error = value.wide, value.bound.double()
+        at = typed.double()
+        low, high = (round_to(end, element).double() for end in (middle - error, middle + error))
+        bound = torch.maximum(_apart(high, at), _apart(at, low)).float()
+    if element.startswith("f8"):
+        # Beyond the largest number hardware and libraries differ: NaN, infinity, or the largest number.
+        beyond = value.wide.abs() + value.error > float_format(element).max_finite
+        bound = torch.where(beyond, torch.inf, 0.0 if bound is None else bound).float()
+    return Typed(value.exact, typed, bound, False)
+
+
+def _apart(high: Tensor, low: Tensor) -> Tensor:
+    """high - low, where equal infinities are not apart."""
+    return torch.where(high == low, 0.0, high - low)
+
+
+@carries("arith.sitofp", "arith.uitofp")
+def from_integer(op: Op, machine, a: Any) -> Typed:
+    value = lift(a, op.operand_types[0])
+    exact = lookup(op.name)(op, machine, value.exact)
+    raw = exact if value.same else lookup(op.name)(op, machine, value.typed)
+    return Typed(exact, round_to(raw, element_of(op)), _with_rounding(value.bound, raw, op), False)
+
+
+def _with_rounding(bound: Tensor | None, raw: Tensor, op: Op) -> Tensor | None:
+    return None if bound is None else bound + raw.abs().float() * (2 * unit(element_of(op)))
+
+
+@carries("arith.fptosi", "arith.fptoui")
+def to_integer(op: Op, machine, a: Any) -> Typed:
+    value = lift(a, op.operand_types[0])
+    fn = lookup(op.name)
+    exact = fn(op, machine, value.exact)
+    if value.same and value.bound is None:
+        return Typed(exact, exact)
+    typed = fn(op, machine, value.wide)
+    bound = None
+    if value.bound is not None:
+        low, high = (torch.trunc(value.wide + sign * value.bound.double()) for sign in (-1, 1))
+        middle = torch.trunc(value.wide)
+        bound = torch.maximum(high - middle, middle - low).float()
+    return Typed(exact, typed, bound, False)
+
+
+@carries("arith.cmpf")
+def compare(op: Op, machine, *operands: Any) -> Typed:
+    """In doubt (bound 1) where the operands are no further apart than their bounds: a near tie."""
+    a, b = values_of(op, operands)
+    fn = lookup(op.name)
+    exact = fn(op, machine, a.exact, b.exact)
+    if together((a, b)) and not bounded((a, b)):
+        return Typed(exact, exact)
+    typed = fn(op, machine, a.wide, b.wide)
+    bound = None
+    if bounded((a, b)):
+        bound = ((a.wide - b.wide).abs() <= (a.error + b.error).double()).float()
+        bound = bound * ((a.error + b.error) > 0)
+    return Typed(exact, typed, bound, False)
+
+
+@carries("arith.select")
+def select(op: Op, machine, *operands: Any) -> Typed:
+    condition, a, b = values_of(op, operands)
+    exact = torch.where(condition.exact, a.exact, b.exact)
+    typed = torch.where(condition.typed, a.typed, b.typed)
+    bound = None
+    if bounded((condition, a, b)):
+        bound = torch.where(condition.typed, a.error, b.error)
+        if condition.bound is not None:
+            either = (a.wide.double() - b.wide.double()).abs().float() + torch.maximum(a.error, b.error)
+            bound = torch.where(condition.bound > 0, either.nan_to_num(torch.inf), bound)
+    return Typed(exact, typed, bound, together((condition, a, b)))
+
+
+@carries("arith.bitcast")
+def bitcast(op: Op, machine, a: Any) -> Typed:
+    value = lift(a, op.operand_types[0])
+    exact = lookup(op.name)(op, machine, value.exact)
+    typed = value.typed.view(NATIVE[element_of(op)])
+    bound = None if value.bound is None else torch.where(value.bound > 0, torch.inf, 0.0).float()
+    return Typed(exact, typed, bound, value.same)

@@ -1,0 +1,215 @@
+"""Ops that the compiler takes apart itself, and which of their inner types count.
+
+* ``linalg.softmax``: max, subtract, exp, sum, divide, all in the element type.
+  Source: MLIR, ``SoftmaxOp::decomposeOperation``.
+* ``winograd.*_transform``: two products with a constant matrix, in the element type.
+  Source: IREE, ``DecomposeWinogradPass``.
+* ``attention``: scores, exponents and sums in f32; the weights in the type of V, at the scale of a running
+  maximum. Source: IREE, ``ConvertAttentionToOnlineAttentionPass``, ``OnlineAttentionOp::decomposeOperation``.
+
+Where the order or the scale of the steps is the code's own choice, the bound is the wider for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from numtrace.evaluate.affine import Domain, Linear, align, linear_map, loop_sizes, loop_view, loops_of
+from numtrace.evaluate.contraction import contract
+from numtrace.evaluate.linalg_ext import TRANSFORMS
+from numtrace.evaluate.program import Op
+from numtrace.evaluate.typed.arithmetic import (
+    computed,
+    element_of,
+    of_quotient,
+    of_sum,
+    values_of,
+    working,
+)
+from numtrace.evaluate.typed.functions import between_ends, measured
+from numtrace.evaluate.typed.registry import carries
+from numtrace.evaluate.typed.rounding import round_to, smallest, unit
+from numtrace.evaluate.typed.value import Typed, bounded, lift, together
+from numtrace.evaluate.types import tensor_type
+
+
+@carries("linalg.fill")
+def fill(op: Op, machine, value: Any, out: Any) -> Typed:
+    element = element_of(op)
+    given, shape = lift(value, op.operand_types[0]), lift(out, op.operand_types[1]).exact.shape
+    typed = round_to(given.typed, element) if given.typed.is_floating_point() else given.typed
+    return Typed(given.exact, typed, given.bound, given.same).map(lambda lane: lane.expand(shape))
+
+
+@carries("linalg.softmax")
+def softmax(op: Op, machine, value: Any, out: Any) -> Typed:
+    given, dim, element = lift(value, op.operand_types[0]), op.integer("dimension"), element_of(op)
+    weights = _exponentials(given, [dim], element)
+    total = _total(machine, weights, [dim], element, terms=given.exact.shape[dim] + 1)
+    quotient = _divided(weights, total, element)
+    return Typed(torch.softmax(given.exact, dim), quotient.typed, quotient.bound, False)
+
+
+def _exponentials(given: Typed, dims: list[int], element: str, argument: float = 0.0) -> Typed:
+    """exp(x - max x); ``argument`` is what more the code may round the argument by, in units of u·|x|."""
+    top = given.map(lambda lane: lane.amax(dim=dims, keepdim=True))
+    values = [given, top]
+    shifted = computed(
+        given.exact - top.exact,
+        working(given.typed) - working(top.typed),
+        of_sum(values, given.typed).float() if bounded(values) else None,
+        element,
+    )
+    assert shifted.bound is not None
+    if argument:
+        extra = (given.typed.float().abs() + top.typed.float().abs()).mul_(argument * unit(element))
+        shifted = Typed(shifted.exact, shifted.typed, shifted.bound + extra, False)
+    raw = torch.exp(shifted.wide)
+    # Of exp(-inf) there is no doubt.
+    inherited = torch.where(shifted.typed == -torch.inf, 0.0, between_ends(torch.exp, shifted))
+    return measured("math.exp", torch.exp(shifted.exact), raw, inherited, element)
+
+
+def _total(machine, value: Typed, dims: list[int], element: str, terms: int) -> Typed:
+    exact = value.exact.sum(dim=dims, keepdim=True)
+    raw = value.wide.sum(dim=dims, keepdim=True)
+    sizes = value.wide.abs().sum(dim=dims, keepdim=True).float()
+    bound = sizes * machine.growth(terms, exact.numel(), unit(element)) + terms * smallest(element)
+    bound += raw.abs().float() * unit(element) + value.error.sum(dim=dims, keepdim=True)
+    return Typed(exact, round_to(raw, element), bound, False)
+
+
+def _divided(a: Typed, b: Typed, element: str) -> Typed:
+    raw = working(a.typed) / working(b.typed)
+    inherited = of_quotient([a, b], raw).float()
+    # The code may multiply with the reciprocal: one rounding more.
+    return computed(a.exact / b.exact, raw, inherited, element, roundings=2.0)
+
+
+@carries(*TRANSFORMS)
+def winograd(op: Op, machine, value: Any, out: Any) -> Typed:
+    """Two products with matrices of at most 8 columns, whose entries are rounded to the element type as well."""
+    transform, matrix = TRANSFORMS[op.name]
+    given, target = values_of(op, (value, out))
+    element = element_of(op)
+    exact = transform(op, given.exact, target.exact, matrix)
+    raw = exact if given.same else transform(op, given.wide, target.exact, matrix)
+    size = matrix.abs().float()
+    sizes = transform(op, given.typed.float().abs(), target.exact, size)
+    products, entries = matrix.shape[1] + 1, 2 * unit(element)
+    growth = 2 * machine.growth(products, raw.numel(), unit(element)) + entries
+    typed = round_to(raw, element)
+    bound = sizes * (growth * (1 + growth)) + typed.float().abs() * unit(element) + smallest(element)
+    if given.bound is not None:
+        bound += transform(op, given.bound, target.exact, size)
+    return Typed(exact, typed, bound, False)
+
+
+@carries("iree_linalg_ext.attention")
+def attention(op: Op, machine, *operands: Any) -> Typed:
+    """Raises UncoveredOp where the exact evaluation does, or the region has an op without a bound."""
+    query, key, value, scale, *mask, out = values_of(op, operands)
+    attributes = list(op.attributes["indexing_maps"])
+    q_map, k_map, v_map, _, *mask_map, out_map = (linear_map(attribute.value) for attribute in attributes)
+    sizes = loop_sizes(
+        [q_map, k_map, v_map, *mask_map, out_map],
+        [tuple(given.exact.shape) for given in (query, key, value, *mask, out)],
+        attributes[0].value.n_dims,
+    )
+    whole = Domain.whole(sizes)
+    summed = loops_of(out_map)
+    keys = (loops_of(k_map) & loops_of(v_map)) - summed
+    inner = (loops_of(q_map) & loops_of(k_map)) - summed
+    loops = sorted((loops_of(q_map) | loops_of(k_map)) - inner)
+    forms = tuple(Linear(((loop, 1),)) for loop in loops)
+    scores = _product(machine, (query, q_map), (key, k_map), ([sizes[loop] for loop in loops], forms), whole)
+    factor = scale.map(lambda lane: lane.reshape([1] * len(loops)))
+    scores = computed(
+        scores.exact * factor.exact, scores.typed * factor.typed.float(), scores.error * factor.typed.float().abs(),
+        "f32", roundings=3.0,  # the scale may be rounded with log2(e) in it, and applied to the query
+    )  # fmt: skip
+    (yielded,) = machine.run(op.regions[0], [scores])
+    scores = lift(yielded, op.regions[0].ops[-1].operand_types[0])
+    if mask:
+        scores = _masked(scores, mask[0], mask_map[0], whole, loops)
+    dims = [loops.index(loop) for loop in sorted(keys)]
+    weights = _exponentials(scores, dims, "f32", argument=4.0)
+    # Tiles of keys are rescaled to the running maximum: three more roundings for each, at most one tile a key.
+    count = 3 * max(1, _points(sizes, keys)) + 1
+    total = _total(machine, weights, dims, "f32", terms=count)
+    element = tensor_type(op.operand_types[2])[1]
+    held = _held(weights, element)
+    shape = list(out.exact.shape)
+    joined = _product(machine, (held, forms), (value, v_map), (shape, out_map), whole, terms=count)
+    divisor = total.map(lambda lane: _onto(lane, loops, out_map, whole))
+    return _divided(joined, divisor, element_of(op))
+
+
+def _points(sizes: list[int], loops: set[int]) -> int:
+    count = 1
+    for loop in loops:
+        count *= sizes[loop]
+    return count
+
+
+def _held(weights: Typed, element: str) -> Typed:
+    """The weights in the type of V. At another scale they round otherwise: twice u of each is in doubt."""
+    if element in ("f32", "f64"):
+        return weights
+    typed = round_to(weights.typed, element).float()
+    return Typed(weights.exact, typed, weights.error + typed.abs() * (2 * unit(element)), False)
+
+
+def _product(machine, a, b, out, domain: Domain, terms: int | None = None) -> Typed:
+    """A·B in f32 with its bound; ``a`` and ``b`` are values with their maps, ``out`` a shape and a map."""
+    (left, left_map), (right, right_map), (shape, out_map) = a, b, out
+
+    def summed(x: Tensor, y: Tensor) -> Tensor:
+        nothing = torch.zeros((), dtype=x.dtype).expand(shape)
+        return contract((x, left_map), (y, right_map), (nothing, out_map), domain)
+
+    exact = summed(left.exact, right.exact)
+    raw = exact if together((left, right)) else summed(left.wide, right.wide)
+    contracted = (loops_of(left_map) | loops_of(right_map)) - loops_of(out_map)
+    terms = terms or _points(domain.sizes, contracted) + 1
+    size_a, size_b = left.typed.float().abs(), right.typed.float().abs()
+    bound = summed(size_a, size_b) * machine.growth(terms, raw.numel(), unit("f32"))
+    bound += raw.abs().float() * unit("f32") + terms * smallest("f32")
+    if left.bound is not None:
+        bound += summed(left.bound, size_b + right.error)
+    if right.bound is not None:
+        bound += summed(size_a, right.bound)
+    return Typed(exact, raw.float(), bound, False)
+
+
+def _masked(scores: Typed, mask: Typed, forms, whole: Domain, loops: list[int]) -> Typed:
+    view = mask.map(lambda lane: align(*loop_view(lane, forms, whole), loops))
+    if view.exact.dtype == torch.bool:
+        bound = torch.where(view.exact, scores.error, 0.0)
+        return Typed(
+            torch.where(view.exact, scores.exact, -torch.inf),
+            torch.where(view.exact, scores.typed, -torch.inf),
+            bound,
+            False,
+        )
+    return computed(scores.exact + view.exact, scores.typed + view.typed.float(), scores.error, "f32")
+
+
+def _onto(lane: Tensor, loops: list[int], out_map, whole: Domain) -> Tensor:
+    """The sums over keys (one dimension per loop, those of the keys 1) broadcast over the output."""
+    order = [form.coefficients[0][0] for form in out_map]
+    kept = [loop for loop in loops if loop in order]
+    squeezed = (
+        lane.squeeze([i for i, loop in enumerate(loops) if loop not in order])
+        if len(kept) < len(loops)
+        else lane
+    )
+    positions = [kept.index(loop) if loop in kept else None for loop in order]
+    view = squeezed.permute([p for p in positions if p is not None])
+    for i, position in enumerate(positions):
+        if position is None:
+            view = view.unsqueeze(i)
+    return view.expand([whole.sizes[loop] for loop in order])

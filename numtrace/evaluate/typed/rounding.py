@@ -1,0 +1,74 @@
+"""Rounding to the types of the IR, and what a rounding can cost."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from numtrace.evaluate.formats import float_format
+from numtrace.evaluate.types import NATIVE
+
+#: Where IREE's threads flush denormals, of operands and results alike: f32 arithmetic, and bf16 which is
+#: computed in f32. f16 is computed in f32 too, where its denormals are normal numbers.
+_FLUSHED = {"f32": 2.0**-126, "bf16": 2.0**-126}
+
+
+def unit(element: str) -> float:
+    """u = 2^-p: the greatest relative error of one rounding to ``element``."""
+    return float_format(element).unit_roundoff
+
+
+def smallest(element: str) -> float:
+    """The greatest absolute error of a result below the normal range: all of it where it may be flushed."""
+    return _FLUSHED.get(element, float_format(element).min_subnormal / 2)
+
+
+def flushable(value: Tensor) -> Tensor | None:
+    """A mask of the elements that count as zero where denormals are flushed; None when there are none."""
+    if value.dtype not in (torch.float32, torch.bfloat16):
+        return None
+    flat = value.reshape(-1)
+    if not any(bool(_denormal(flat[at : at + _BLOCK]).any()) for at in range(0, flat.numel(), _BLOCK)):
+        return None
+    return _denormal(value)
+
+
+#: Elements that are looked at in one go, so that they stay in the caches.
+_BLOCK = 1 << 17
+
+
+def _denormal(value: Tensor) -> Tensor:
+    size = value.abs()
+    return (size < _FLUSHED["f32"]) & (size > 0)
+
+
+def round_to(value: Tensor, element: str) -> Tensor:
+    """``value`` (float64 or float32) rounded once to nearest-even, in the torch dtype of ``element``."""
+    native = NATIVE[element]
+    if value.dtype == native:
+        return value
+    if value.dtype == torch.float64 and native not in (torch.float32, torch.float64):
+        value = _to_odd(value)
+    return value.to(native)
+
+
+def _to_odd(value: Tensor) -> Tensor:
+    """float64 to float32 rounding to odd, after which one more rounding (to 22 bits or fewer) is as if direct.
+
+    Source: S. Boldo and G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using
+    rounding to odd", IEEE Trans. Computers 57(4), 2008.
+    """
+    nearest = value.float()
+    gap = value - nearest.double()
+    bits = nearest.view(torch.int32)
+    adjust = (gap != 0) & (bits & 1 == 0) & torch.isfinite(nearest)
+    if not bool(adjust.any()):
+        return nearest
+    outward = (gap > 0) == (nearest > 0)
+    # At zero (an underflow) the way out follows the sign of what is lost.
+    moved = torch.where(
+        nearest == 0,
+        torch.where(gap > 0, 1, -0x7FFF_FFFF),
+        bits + torch.where(outward, 1, -1).to(torch.int32),
+    ).to(torch.int32)
+    return torch.where(adjust, moved, bits).view(torch.float32)

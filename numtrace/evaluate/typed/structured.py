@@ -1,0 +1,229 @@
+"""Structured ops in both meanings: the same loops as in ``evaluate/structured.py``, with the bound carried along.
+
+A contraction or a reduction is summed exactly and rounded once to the type of its accumulator. Code may sum in any
+order, fused or not: the bound is growth(n)·Σ|terms| (see ``TypedMachine.growth``) plus what the terms' own bounds add.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from numtrace.errors import UncoveredOp
+from numtrace.evaluate.affine import Domain, Linear, align, loop_sizes, loop_view
+from numtrace.evaluate.contraction import contract
+from numtrace.evaluate.linalg import STRUCTURED
+from numtrace.evaluate.nest import Nest
+from numtrace.evaluate.program import Op
+from numtrace.evaluate.structured import REDUCTIONS, STRIPE, same_dtype
+from numtrace.evaluate.typed.arithmetic import narrowed
+from numtrace.evaluate.typed.registry import carries
+from numtrace.evaluate.typed.rounding import round_to, smallest, unit
+from numtrace.evaluate.typed.value import Typed, bounded, lift, together
+from numtrace.evaluate.types import is_float, tensor_type
+
+
+@carries(*STRUCTURED)
+def structured(op: Op, machine, *operands: Any) -> tuple[Any, ...]:
+    """The results of a structured op; plain tensors where it has to do with integers alone.
+
+    Raises:
+        UncoveredOp: as the exact evaluation, or there is no bound for an op of the region.
+    """
+    nest = op.cache.get("nest")
+    if nest is None:
+        nest = op.cache["nest"] = Nest(op)
+    values = [lift(value, type_) for value, type_ in zip(operands, op.operand_types, strict=True)]
+    shapes = [tuple(value.exact.shape) for value in values]
+    domain = Domain.whole(loop_sizes(nest.maps, shapes, nest.loops))
+    inputs, outs = values[: nest.ins], values[nest.ins :]
+    if 0 in domain.sizes:
+        return tuple(outs)
+    if nest.joins is None or not (nest.reductions or nest.whole):
+        return _loop(nest, machine, inputs, outs, domain)
+    if nest.factors is not None and same_dtype(outs[0].exact, *(inputs[i].exact for i in nest.factors)):
+        return (_contraction(op, nest, machine, inputs, outs[0], domain),)
+    return _vectorised(nest, machine, inputs, outs, domain)
+
+
+def _contraction(op: Op, nest: Nest, machine, inputs: list[Typed], out: Typed, domain: Domain) -> Typed:
+    assert nest.factors is not None
+    a, b = (
+        _through_casts(inputs[i], casts) for i, casts in zip(nest.factors, nest.factor_casts, strict=True)
+    )
+    maps = [nest.maps[i] for i in nest.factors]
+    element = tensor_type(op.result_types[0])[1]
+
+    def summed(left: Tensor, right: Tensor, start: Tensor) -> Tensor:
+        return contract((left, maps[0]), (right, maps[1]), (start, nest.out_maps[0]), domain)
+
+    exact = summed(a.exact, b.exact, out.exact)
+    values = (a, b, out)
+    raw = exact if together(values) else summed(a.wide, b.wide, out.wide)
+    if not is_float(element):
+        if bounded(values):
+            raise UncoveredOp(op.name, "integers that hang on rounding are contracted")
+        return Typed(exact, raw, None, together(values))
+    terms = prod(domain.sizes[loop] for loop in nest.reductions) + 1
+    narrowest = max(unit(type_) for type_ in nest.sum_types[0])
+    size_a, size_b = a.typed.float().abs(), b.typed.float().abs()
+    sizes = summed(size_a, size_b, out.typed.float().abs())
+    typed = round_to(raw, element)
+    bound = sizes.mul_(machine.growth(terms, raw.numel(), narrowest) * _summed_in_f32(terms))
+    bound.add_(typed.float().abs(), alpha=unit(element)).add_(terms * smallest(element))
+    nothing = torch.zeros((), dtype=torch.float32).expand(out.exact.shape)
+    if a.bound is not None:
+        bound += summed(a.bound, size_b + b.error, nothing)
+    if b.bound is not None:
+        bound += summed(size_a, b.bound, nothing)
+    if out.bound is not None:
+        bound += out.bound
+    return Typed(exact, typed, bound, False)
+
+
+def _summed_in_f32(terms: int) -> float:
+    """What makes a bound of a sum of ``terms`` absolute values that was itself summed in float32."""
+    return 1 + 2 * terms * 2.0**-24
+
+
+def _through_casts(value: Typed, types: list[str]) -> Typed:
+    for element in types:
+        value = narrowed(value, element)
+    return value
+
+
+def _region(nest: Nest, machine, operands: list[Typed], domain: Domain, part: bool = False) -> list[Any]:
+    arguments = [
+        _aligned(value, forms, domain) if slot in nest.read else None
+        for slot, value, forms in zip(nest.body.arguments, operands, nest.maps, strict=True)
+    ]
+    outer, machine.domain = machine.domain, domain
+    try:
+        if part:
+            return machine.run_part(nest.body, arguments, nest.contributing, nest.contributions)
+        return machine.run(nest.body, arguments)
+    finally:
+        machine.domain = outer
+
+
+def _vectorised(
+    nest: Nest, machine, inputs: list[Typed], outs: list[Typed], whole: Domain
+) -> tuple[Typed, ...]:
+    sizes = [whole.sizes[loop] for loop in nest.parallel]
+    count = prod(sizes)
+    stripes = list(whole.cut(nest.parallel, STRIPE))
+    results = [_Result(out) for out in outs] if len(stripes) > 1 else []
+    values: list[Typed] = []
+    for domain in stripes:
+        yields = _region(nest, machine, [*inputs, *outs], domain, part=bool(nest.reductions))
+        types = nest.contribution_types if nest.reductions else nest.yield_types
+        values = [lift(value, type_) for value, type_ in zip(yields, types, strict=True)]
+        if nest.reductions:
+            starts = [_window(out, forms, domain) for out, forms in zip(outs, nest.out_maps, strict=True)]
+            values = [
+                _reduced(nest, machine, index, start, value, domain, count)
+                for index, (start, value) in enumerate(zip(starts, values, strict=True))
+            ]
+        for result, value, forms in zip(results, values, nest.out_maps, strict=False):
+            result.write(value, forms, domain)
+    if results:
+        return tuple(result.value() for result in results)
+    return tuple(
+        _whole(value, sizes, [nest.parallel.index(loop) for loop in order], out)
+        for value, order, out in zip(values, nest.orders, outs, strict=True)
+    )
+
+
+def _whole(value: Typed, sizes: list[int], order: list[int], out: Typed) -> Typed:
+    return value.map(lambda lane: lane.expand(sizes).permute(order).reshape(out.exact.shape))
+
+
+def _window(value: Typed, forms: tuple[Linear, ...], domain: Domain) -> Typed:
+    return value.map(lambda lane: loop_view(lane, forms, domain)[0])
+
+
+def _aligned(value: Typed, forms: tuple[Linear, ...], domain: Domain) -> Typed:
+    return value.map(lambda lane: align(*loop_view(lane, forms, domain), domain.loops))
+
+
+def _reduced(
+    nest: Nest, machine, index: int, start: Typed, value: Typed, domain: Domain, results: int
+) -> Typed:
+    join = (nest.joins or [])[index]
+    reduce, combine = REDUCTIONS[join]
+
+    def lane(of: Tensor, onto: Tensor) -> Tensor:
+        whole = of.to(onto.dtype).expand(domain.sizes)
+        return combine(onto, reduce(whole, dim=nest.reductions).to(onto.dtype))
+
+    values = (start, value)
+    exact = lane(value.exact, start.exact)
+    same = together(values)
+    if join != "arith.addf":
+        typed = exact.to(start.typed.dtype) if same else lane(value.typed, start.typed)
+        bound = None
+        if bounded(values):
+            errors = value.error.expand(domain.sizes).amax(dim=nest.reductions)
+            bound = torch.maximum(start.error, errors)
+            if not exact.is_floating_point():
+                bound = torch.where(bound > 0, torch.inf, 0.0)
+        return Typed(exact, typed, bound, same)
+    yielded, narrowest = nest.sum_types[index][1], max(unit(type_) for type_ in nest.sum_types[index])
+    raw = exact if same else lane(value.wide, start.wide)
+    typed = round_to(raw, yielded)
+    terms = prod(domain.sizes[loop] for loop in nest.reductions) + 1
+    growth = machine.growth(terms, results, narrowest)
+    sizes = value.wide.abs().expand(domain.sizes).sum(dim=nest.reductions) + start.wide.abs()
+    bound = sizes.float().mul_(growth).add_(typed.float().abs(), alpha=unit(yielded))
+    bound.add_(terms * smallest(yielded))
+    if bounded(values):
+        bound += (
+            value.error.expand(domain.sizes).sum(dim=nest.reductions) * _summed_in_f32(terms) + start.error
+        )
+    return Typed(exact, typed, bound, False)
+
+
+def _loop(nest: Nest, machine, inputs: list[Typed], outs: list[Typed], whole: Domain) -> tuple[Typed, ...]:
+    results = [_Result(out, start=out) for out in outs]
+    for point in product(*(range(whole.sizes[loop]) for loop in nest.reductions)):
+        domain = whole.at(dict(zip(nest.reductions, point, strict=True)))
+        yields = _region(nest, machine, [*inputs, *(result.value() for result in results)], domain)
+        values = [lift(value, type_) for value, type_ in zip(yields, nest.yield_types, strict=True)]
+        values = [value.map(torch.clone) for value in values]  # may be views of what is about to be written
+        for result, value, forms in zip(results, values, nest.out_maps, strict=True):
+            result.write(value, forms, domain)
+    return tuple(result.value() for result in results)
+
+
+class _Result:
+    """A result that is written window by window."""
+
+    def __init__(self, like: Typed, start: Typed | None = None):
+        if start is None:
+            self._exact = torch.empty(like.exact.shape, dtype=like.exact.dtype)
+            self._typed = torch.empty(like.typed.shape, dtype=like.typed.dtype)
+            self._bound: Tensor | None = None
+            self._same = True
+        else:
+            self._exact, self._typed = (_own(lane) for lane in (start.exact, start.typed))
+            self._bound = None if start.bound is None else _own(start.bound)
+            self._same = start.same
+
+    def write(self, value: Typed, forms: tuple[Linear, ...], domain: Domain) -> None:
+        if value.bound is not None and self._bound is None:
+            self._bound = torch.zeros(self._exact.shape, dtype=torch.float32)
+        for lane, of in ((self._exact, value.exact), (self._typed, value.typed), (self._bound, value.error)):
+            if lane is not None:
+                loop_view(lane, forms, domain)[0].copy_(of)
+        self._same = self._same and value.same
+
+    def value(self) -> Typed:
+        return Typed(self._exact, self._typed, self._bound, self._same)
+
+
+def _own(lane: Tensor) -> Tensor:
+    return lane.clone(memory_format=torch.contiguous_format)
