@@ -61,7 +61,7 @@ def run(
     python: Annotated[
         str, typer.Option(help="Python interpreter of the environment with the IREE build to use.")
     ] = "",
-    out: Annotated[Path | None, typer.Option(help="Run directory.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Run directory.")] = None,
     atol: Annotated[float | None, typer.Option(min=0, help="Absolute tolerance of the outputs.")] = None,
     rtol: Annotated[float | None, typer.Option(min=0, help="Relative tolerance of the outputs.")] = None,
     psnr: Annotated[float | None, typer.Option(help="Least PSNR of the outputs, in dB.")] = None,
@@ -112,6 +112,76 @@ def _run(request: Any, json_: bool, top: int) -> int:
     if session.stopped:
         print(f"numtrace: {session.stopped}", file=sys.stderr)
     return int(session.exit_code())
+
+
+@app.command(context_settings={"help_option_names": ["-h", "--help"]})
+def bisect(
+    model: Annotated[
+        str, typer.Argument(help="A built-in model, or an .mlir or .mlirbc file.", show_default=False)
+    ] = "",
+    passes: Annotated[
+        list[str], typer.Option("--pass", help="A pass by name or pipeline text; repeatable, in order.")
+    ] = [],  # noqa: B006
+    command: Annotated[
+        str, typer.Option(help="A file with an iree-compile command line (`-` is stdin).")
+    ] = "",
+    params: Annotated[
+        list[str], typer.Option(metavar="SCOPE=FILE", help="A parameter archive; repeatable.")
+    ] = [],  # noqa: B006
+    inputs: Annotated[
+        list[str],
+        typer.Option("--input", help="An input as in iree-run-module; repeatable. Seeded random without."),
+    ] = [],  # noqa: B006
+    function: Annotated[str, typer.Option(help="The entry function.")] = "",
+    attention: Annotated[
+        str, typer.Option(help="Form of a built-in model's attention: decomposed or op.")
+    ] = "decomposed",
+    seed: Annotated[int, typer.Option(help="Seed of random inputs.")] = 0,
+    threads: Annotated[int, typer.Option(min=0, help="Threads of torch; 0 is all cores.")] = 0,
+    every: Annotated[
+        bool, typer.Option("--every", help="Evaluate after every pass of every stage, not a few: slow.")
+    ] = False,
+    python: Annotated[
+        str, typer.Option(help="Python interpreter of the environment with the IREE build to use.")
+    ] = "",
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Run directory.")] = None,
+    compile_timeout: Annotated[float, typer.Option(min=1, help="Seconds for one compilation.")] = 1800,
+    run_timeout: Annotated[float, typer.Option(min=1, help="Seconds without a sign of life.")] = 3600,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print the document of the search and nothing else.")
+    ] = False,
+) -> None:
+    """Find the compiler pass that changes what MODEL means, in exact arithmetic.
+
+    With --pass in the pipeline of these passes from the `input` stage on; without, in IREE's own from the source
+    on. Down to `flow`. Compiler flags, or a whole iree-compile command line, go after `--`.
+    """
+    from numtrace.bisect import bisect as search
+    from numtrace.bisect import exit_code
+    from numtrace.report.progress import Progress
+    from numtrace.request import make_request
+
+    request = make_request(
+        model=model, passes=passes, command=_command_text(command), arguments=_COMPILER_ARGUMENTS,
+        params=params, inputs=inputs, expected=[], function=function, attention=attention, seed=seed,
+        seeds=1, modes="all", device="local-task", threads=threads or len(os.sched_getaffinity(0)),
+        python=python, out=out, atol=None, rtol=None, psnr=None, image=False,
+        compile_timeout=compile_timeout, run_timeout=run_timeout,
+    )  # fmt: skip
+    with Progress() as progress:
+        document, run_directory = search(request, progress, every=every)
+    with _standard_output():
+        if json_:
+            from numtrace.dumps.bisection import encode
+
+            sys.stdout.buffer.write(encode(document))
+        else:
+            from numtrace.report.bisection import print_bisection
+            from numtrace.report.terminal import make_console
+
+            print_bisection(document, run_directory, make_console(sys.stdout))
+    print(f"run directory: {run_directory}", file=sys.stderr)
+    raise typer.Exit(int(exit_code(document)))
 
 
 @contextmanager

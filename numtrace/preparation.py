@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass
@@ -25,6 +26,34 @@ class Model:
     path: str
     params: list[tuple[str, str]]
     notices: list[str]
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """A run directory with a model in it; ``event`` is the worker's ``prepared``."""
+
+    directory: RunDirectory
+    event: dict[str, Any]
+    notices: list[str]
+
+
+def begin(request: Request, flags: list[str], progress: Progress) -> Preparation:
+    """Finds the model and puts it into the run directory.
+
+    Raises:
+        NumtraceError: nothing could be run at all: the model, an input or the target is unfit.
+    """
+    model = find_model(request, progress)
+    directory = RunDirectory.create(
+        request.out or new_directory(Path(model.path).stem, datetime.now().astimezone())
+    )
+    try:
+        event = prepare(request, flags, directory, model, progress)
+    except UsageError:
+        if request.out is None:  # nothing was run: no directory for every mistyped line
+            shutil.rmtree(directory.path, ignore_errors=True)
+        raise
+    return Preparation(directory, event, [*model.notices, *event["notices"]])
 
 
 def find_model(request: Request, progress: Progress) -> Model:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +16,11 @@ from numtrace.dumps import schema
 from numtrace.dumps.commands import write_commands
 from numtrace.dumps.records import coverage, output_record, site_record
 from numtrace.dumps.rundir import RunDirectory, VariantFolder
-from numtrace.errors import ExitCode, NumtraceError, OutputError, RunError, UsageError
+from numtrace.errors import ExitCode, NumtraceError, OutputError, RunError
 from numtrace.passes import probe
 from numtrace.passes.model import Variant
 from numtrace.passes.variants import variants
-from numtrace.preparation import events, find_model, new_directory, prepare
+from numtrace.preparation import begin, events
 from numtrace.report.progress import Progress
 from numtrace.request import Request, backend, with_defaults
 from numtrace.workers import placed, raised
@@ -53,7 +51,6 @@ class Session:
         self.interrupted = False
         self.stopped: NumtraceError | None = None
         self._state = _State()
-        self._started = datetime.now().astimezone()
         self.directory: RunDirectory | None = None
 
     def run(self) -> schema.Report:
@@ -66,19 +63,9 @@ class Session:
         """
         request = self.request
         pipelines = {variant.name: probe.join(variant.passes, request.python) for variant in self.plan}
-        model = find_model(request, self.progress)
-        self.notices += model.notices
-        self.directory = RunDirectory.create(
-            request.out or new_directory(Path(model.path).stem, self._started)
-        )
-        try:
-            prepared = prepare(request, self.flags, self.directory, model, self.progress)
-        except UsageError:
-            if request.out is None:  # nothing was run: no directory for every mistyped line
-                shutil.rmtree(self.directory.path, ignore_errors=True)
-            raise
-        self._state.prepared = prepared
-        self.notices += prepared["notices"]
+        prepared = begin(request, self.flags, self.progress)
+        self.directory, self._state.prepared = prepared.directory, prepared.event
+        self.notices += prepared.notices
         count = len(self.plan)
         self.progress.notice(
             f"{count} variant{'s' * (count > 1)}: {', '.join(variant.name for variant in self.plan)}"
@@ -310,6 +297,7 @@ class Session:
                 semantic=msgspec.convert(split["semantic"], schema.SemanticSplit),
                 execution_max_abs=split["execution_max_abs"],
             ),
+            findings=msgspec.convert(event["findings"], list[schema.Finding]),
             constants=msgspec.convert(event["constants"], list[schema.Constant]),
             coverage=coverage(sites),
             traced_equal=event["traced_equal"],

@@ -89,7 +89,7 @@ def derived_constants(body: Op, known: Iterable[Op]) -> list[tuple[Op, Rounded]]
     """
     found, skip = [], set(map(id, known))
     for op, stored, element, _ in _constants(body):
-        if id(op) in skip or not stored or float(stored * 2**12).is_integer():
+        if id(op) in skip or not stored or not math.isfinite(stored) or float(stored * 2**12).is_integer():
             continue
         near = [
             value for value in _forms(abs(stored)) if 0 < abs(abs(stored) - value) <= _ulp(value, element)
@@ -107,8 +107,10 @@ def _forms(value: float) -> Iterator[float]:
         for root in (unit, math.sqrt(unit)):
             ratio = value / root
             for count in (ratio, 1 / ratio, ratio * ratio, 1 / (ratio * ratio)):
+                if not 0.5 < count < 1 << 20:  # of a mask's lowest float the square is infinite
+                    continue
                 whole = round(count)
-                if 1 <= whole <= 1 << 20 and abs(count - whole) < 1e-5 * whole:
+                if abs(count - whole) < 1e-5 * whole:
                     yield from (root * whole, root / whole, root * math.sqrt(whole), root / math.sqrt(whole))
 
 

@@ -4,6 +4,7 @@
 
     numtrace-run.json      says that this is one, written first
     report.json            replaced after every finished variant
+    bisect.json            of `numtrace bisect`, instead of the report
     model/                 what all variants share: source, parameters, inputs
     variants/NAME/         IR of each stage, pipeline, commands
     variants/NAME/sites.jsonl   one line per site, added while the variant runs
@@ -28,7 +29,7 @@ REPORT = "report.json"
 SITES = "sites.jsonl"
 _MARKER_TEXT = b'{"format": "numtrace.run", "version": 1}\n'
 #: Everything that numtrace writes at the top: what an overwritten run loses, and nothing else.
-_OWNED = (REPORT, "model", "variants", MARKER)
+_OWNED = (REPORT, "bisect.json", "model", "variants", MARKER)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""``scf`` and ``affine``: loops and branches on scalars, and arithmetic on indices."""
+"""``scf``, ``cf`` and ``affine``: loops, branches and asserts on scalars, and arithmetic on indices."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from iree.compiler import ir
 from torch import Tensor
 
-from numtrace.errors import UncoveredOp
+from numtrace.errors import UncoveredOp, UndefinedResult
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import evaluates
 
@@ -38,6 +38,12 @@ def while_(op: Op, machine, *values: Any) -> tuple[Any, ...]:
         if not bool(condition):
             return tuple(values)
         values = machine.run(op.regions[1], values)
+
+
+@evaluates("cf.assert", "torch.runtime.assert")
+def assert_(op: Op, machine, condition: Tensor | bool) -> None:
+    if not bool(condition):
+        raise UndefinedResult(op.name, "does not hold")
 
 
 @evaluates("affine.apply")

@@ -101,6 +101,10 @@ def _do(job: dict[str, Any], channel: Channel) -> None:
             from numtrace.worker.locate import explain
 
             explain(job, channel)
+        case "bisect":
+            from numtrace.worker.bisect import bisect
+
+            bisect(job, channel)
         case "rerun":
             from numtrace.worker.rerun import rerun
 

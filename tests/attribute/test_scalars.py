@@ -79,3 +79,17 @@ func.func @main(%x: tensor<4xf64>) -> tensor<4xf64> {
 """
     )
     assert source_scalars(program) == {2: frozenset({0.13})}
+
+
+@pytest.mark.parametrize(
+    "value", [-torch.finfo(torch.float32).max, torch.finfo(torch.float32).smallest_normal]
+)
+def test_a_mask_or_the_least_float_stands_for_nothing(value):
+    """The square of the one and the inverse square of the other are infinite."""
+    _, main = function(value)
+    assert derived_constants(main, []) == []
+
+
+def test_an_infinite_constant_stands_for_nothing():
+    main = Program.parse(BODY.format(value="0xFF800000", stamp=3)).functions["main"]
+    assert derived_constants(main, []) == []
