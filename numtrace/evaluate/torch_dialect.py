@@ -7,13 +7,14 @@ become float64 (a cast between float types is the identity), everything else is 
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import torch
 from iree.compiler import ir
 from torch import Tensor
 
-from numtrace.errors import UncoveredOp
+from numtrace.errors import UncoveredOp, UndefinedResult
 from numtrace.evaluate.constants import constant_value
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import evaluates, evaluates_family
@@ -93,12 +94,18 @@ def _call(op: Op, name: str, machine, operands: tuple[Any, ...]) -> Any:
         with torch.no_grad():
             result = _STRIPED.get(overload, overload)(*positional, **named)
     except (RuntimeError, IndexError, TypeError, ValueError) as error:
-        # torch's own refusal, such as an index out of range: this op has no value, the run goes on without it.
-        raise UncoveredOp(name, str(error).splitlines()[0][:200]) from None
+        # torch's own refusal: this op has no value, the run goes on without it.
+        why = str(error).splitlines()[0][:200]
+        if isinstance(error, IndexError) or _UNDEFINED.search(why):
+            raise UndefinedResult(name, f"is refused by torch ({why})") from None
+        raise UncoveredOp(name, why) from None
     finally:
         torch.set_default_dtype(before)
     return tuple(result) if isinstance(result, (tuple, list)) and len(op.results) > 1 else result
 
+
+#: What torch says of operands that an op has no result for; compiled code does not check.
+_UNDEFINED = re.compile(r"out of (?:range|bounds)|ZeroDivisionError|must match the size of")
 
 #: Bytes that torch may lay out for one float64 convolution: its im2col of a 512x512 layer takes 5.6 GB.
 IM2COL = 1 << 28

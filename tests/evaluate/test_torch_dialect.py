@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (lines of MLIR)
 """The torch dialect: exported modules against torch itself, and single ops with values by hand."""
 
 import numpy as np
@@ -5,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from numtrace.errors import UncoveredOp
+from numtrace.errors import UncoveredOp, UndefinedResult
 from numtrace.evaluate.flow import parameter_key
 from numtrace.evaluate.machine import Machine
 from numtrace.evaluate.program import Program
@@ -121,3 +122,25 @@ def test_an_op_that_torch_lacks_is_uncovered(evaluate):
     text = single(line, [("a", "!torch.vtensor<[1],f32>")], "!torch.vtensor<[1],f32>")
     with pytest.raises(UncoveredOp, match=r"torch\.aten\.nonsense"):
         evaluate(text, torch.zeros(1))
+
+
+@pytest.mark.parametrize(
+    ("line", "second", "says"),
+    [
+        (
+            "%r = torch.aten.floor_divide %a, %b : !torch.vtensor<[1],si64>, !torch.vtensor<[1],si64> -> !torch.vtensor<[1],si64>",
+            [0],
+            "ZeroDivisionError",
+        ),
+        (
+            "%d = torch.constant.int 0\n%r = torch.aten.index_select %a, %d, %b : !torch.vtensor<[1],si64>, !torch.int, !torch.vtensor<[1],si64> -> !torch.vtensor<[1],si64>",
+            [9],
+            "out of range",
+        ),
+    ],
+)
+def test_what_torch_refuses_for_its_operands_is_undefined(evaluate, line, second, says):
+    kind = "!torch.vtensor<[1],si64>"
+    text = single(line, [("a", kind), ("b", kind)], kind)
+    with pytest.raises(UndefinedResult, match=f"is refused by torch .*{says}.*: its result is undefined"):
+        evaluate(text, torch.tensor([5]), torch.tensor(second))
