@@ -68,7 +68,7 @@ def measure(run: Path) -> dict[str, Any]:
         looked = Looked(judged.site_terms)
         judged.site_terms = looked
         flow = variant.program("flow")
-        walk, _ = make_trajectory(variant, flow, params, inputs)
+        walk, _ = make_trajectory(variant, flow, params, inputs, [])
         walk._emit = lambda record: looked.sites.append(record)
         attributed = play("traced.vmfb", trace_callback(walk))
 

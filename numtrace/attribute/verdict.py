@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from numtrace.attribute.findings import EXPLAINED
 from numtrace.attribute.floor import SEMANTIC_FLOOR
 
 
@@ -38,7 +39,10 @@ def judge(
     split, relative = record["split"]["semantic"], record["split"]["relative"]
     differing = [site for site in sites if site["match"] == "differs" and not site["tainted"]]
     uncovered = [site for site in sites if site["match"] == "uncovered"]
+    code = _code(record["findings"])
     if record["tainted"]:
+        if code is not None:  # judged on what each dispatch really got: no matter what is upstream
+            return code
         ops = ", ".join(sorted({site["reason"] for site in uncovered})) or "an op"
         return Judgement(
             "inconclusive",
@@ -58,6 +62,8 @@ def judge(
         return Judgement("lowering-bug", _semantic(split["lowering"], differing, record, True))
     if is_baseline and (constants := _constants(record)):
         return Judgement("lowering-bug", constants)
+    if code is not None:
+        return code
     golden = record.get("golden")
     if golden and golden["off"] and record["reference"] == "self":
         return Judgement("inconclusive", _golden_off(golden))
@@ -148,6 +154,21 @@ def _apart(golden: dict[str, Any]) -> str:
     return f"{_number(golden['max_abs'])} of {_number(golden['of'])}"
 
 
+def _code(findings: Sequence[dict[str, Any]]) -> Judgement | None:
+    """The verdict on the code, of the findings that are not accounted for: proven ones first."""
+    for certainty, verdict, what in (
+        ("proven", "codegen-bug", "the code of {op} is wrong"),
+        ("suspect", "codegen-suspect", "the code of {op} may be wrong"),
+    ):
+        found = [one for one in findings if one["kind"] == "codegen" and one["certainty"] == certainty]
+        if found:
+            worst = found[0]
+            more = f"; {len(found) - 1} more such findings" if len(found) > 1 else ""
+            where = f"{what.format(op=worst['op'])} ({worst['sites'][0]})"
+            return Judgement(verdict, f"{where}: {worst['text']}{more}")
+    return None
+
+
 def _over(relative: float | None) -> bool:
     """Whether a gap between exact outputs is changed mathematics; None is a NaN or Inf on one side only."""
     return relative is None or relative > SEMANTIC_FLOOR
@@ -220,4 +241,9 @@ def _rounding(record: dict[str, Any], output: dict[str, Any]) -> str:
     torch_error = record["torch_same_dtype"]
     if torch_error and torch_error["max_abs"] is not None:
         text += f" (torch in {torch_error['dtype']}: {torch_error['max_abs']:.3g})"
+    sums = [one for one in record["findings"] if one["certainty"] == EXPLAINED]
+    if sums:
+        text += (
+            f"; the order of a sum costs the most at {_listed([one['op'] for one in sums])}, see its finding"
+        )
     return text

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from numtrace.dumps.finding import Finding
 from numtrace.dumps.site import Match, Site, Term
 from numtrace.dumps.variant import (
     Budget,
@@ -37,6 +38,7 @@ __all__ = [
     "Coverage",
     "Environment",
     "Failure",
+    "Finding",
     "Input",
     "Match",
     "Model",

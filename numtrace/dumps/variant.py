@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from numtrace.dumps.finding import Finding
 from numtrace.dumps.site import Site
 
 Status = Literal["ran", "compile-failed", "run-failed", "same-as", "interrupted"]
@@ -177,6 +178,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     torch_same_dtype: TorchError | None = None
     spread: Spread | None = None
     split: Split | None = None
+    findings: list[Finding] = []
     constants: list[Constant] = []
     coverage: Coverage | None = None
     traced_equal: bool | None = None

@@ -11,6 +11,7 @@ from numtrace.dumps.schema import (
     Constant,
     Coverage,
     Failure,
+    Finding,
     Report,
     Site,
     Split,
@@ -49,6 +50,8 @@ def _facts(variant: Variant, width: int) -> list[Text]:
         lines += labelled("uncovered", f"{times} x {reason}", width, "yellow")
     if variant.split:
         lines += labelled("output", _split(variant.split), width)
+    for finding in variant.findings:
+        lines += labelled("code" if finding.kind == "codegen" else "finding", _finding(finding), width)
     for constant in variant.constants:
         lines += labelled("constant", _constant(constant), width)
     if variant.nonfinite_origin:
@@ -76,6 +79,11 @@ def _failure(error: Failure) -> str:
     return "\n".join([f"{error.kind}: {shown[0]}" if said else error.kind, *shown[1 if said else 0 :]])
 
 
+def _finding(finding: Finding) -> str:
+    shared = f" and {len(finding.sites) - 1} more sites" if len(finding.sites) > 1 else ""
+    return f"{finding.certainty}: {finding.op}, {finding.sites[0]}{shared}: {finding.text}"
+
+
 def _constant(constant: Constant) -> str:
     beyond = ", beyond half an ulp" if constant.beyond_half_ulp else ""
     values = f"{constant.source!r} stored as {constant.stored!r}"
@@ -92,9 +100,11 @@ def _coverage(coverage: Coverage) -> str:
         "unmatched": coverage.unmatched,
         "uncovered": coverage.uncovered,
         "tainted": coverage.tainted,
+        "without a bound": coverage.unbounded,
     }
-    # Moved and ambiguous are rare; the others are named even when there is none.
-    shown = [f"{n} {state}" for state, n in states.items() if n or state not in ("moved", "ambiguous")]
+    # What is rare is left out when there is none; the others are named.
+    rare = ("moved", "ambiguous", "without a bound")
+    shown = [f"{n} {state}" for state, n in states.items() if n or state not in rare]
     return f"{coverage.sites}: " + ", ".join(shown)
 
 

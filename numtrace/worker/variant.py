@@ -22,6 +22,7 @@ from numtrace.evaluate.types import tensor_type
 from numtrace.instrument.compiler import compile_file
 from numtrace.instrument.failure import name_ops
 from numtrace.instrument.runtime import Outcome, run_module, shared_cores
+from numtrace.worker.accusation import codegen_findings
 from numtrace.worker.channel import Channel
 from numtrace.worker.compilation import (
     Variant,
@@ -73,7 +74,8 @@ def _run(variant: Variant) -> None:
 
     channel.stage("trace", sites=sites, timed=True)
     traced_at = time.perf_counter()
-    trajectory, reference = make_trajectory(variant, flow, params, inputs)
+    records: list[dict[str, Any]] = []
+    trajectory, reference = make_trajectory(variant, flow, params, inputs, records)
     torch.set_flush_denormal(False)
     outcome = run_module(
         variant.folder / "traced.vmfb",
@@ -88,6 +90,7 @@ def _run(variant: Variant) -> None:
     trajectory.settle_outputs(expected)
     traced_s = time.perf_counter() - traced_at
 
+    findings = codegen_findings(variant, records, seed)
     channel.stage("compare outputs", timed=True)
     same_dtype = _torch_error(variant, flow, params, inputs, expected)
     fields = outcome_fields(variant, flow, outcome, summary, expected, params, inputs)
@@ -102,6 +105,7 @@ def _run(variant: Variant) -> None:
         traced_equal=_bit_equal(outcome.outputs, plain_run.outputs),
         torch_same_dtype=same_dtype,
         spread=spread,
+        findings=findings,
         timings={
             "compile_s": compiled_s,
             "run_s": plain_run.load_s + plain_run.call_s,
@@ -150,8 +154,14 @@ def _plain_runs(variant: Variant, plain: Path, providers: list, params) -> tuple
 
 
 def make_trajectory(
-    variant: Variant, flow: Program, params, inputs: list[Tensor]
+    variant: Variant, flow: Program, params, inputs: list[Tensor], records: list[dict[str, Any]]
 ) -> tuple[Trajectory, Reference]:
+    """The walk beside a run, and the reference that it asks; every site's record goes to ``records`` too."""
+
+    def emit(record: dict[str, Any]) -> None:
+        records.append(record)
+        variant.channel.send("site", record=record)
+
     formed = formed_dispatches(variant.program("dispatch-creation"))
     wanted = [
         h.stamp
@@ -172,7 +182,7 @@ def make_trajectory(
         scalars=source_scalars(source),
         function=function,
         arguments=arguments(function, inputs),
-        emit=lambda record: variant.channel.send("site", record=record),
+        emit=emit,
     )
     return trajectory, reference
 

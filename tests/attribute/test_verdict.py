@@ -13,6 +13,7 @@ def record(**changes: Any) -> dict[str, Any]:
     output = {"max_abs": 1e-3, "disagreeing": 0, "allclose": None}
     values: dict[str, Any] = {
         "split": semantic(0.0, 0.0),
+        "findings": [],
         "tainted": False, "traced_equal": True, "changed": [], "no_longer_read": [], "output": output,
         "outputs": [output], "nonfinite_origin": None, "torch_same_dtype": None,
     }  # fmt: skip
@@ -168,3 +169,39 @@ def test_constants_that_cost_more_than_rounding(worth: float, verdict: str) -> N
     assert found.verdict == verdict
     if verdict != "ok":
         assert "2.38 at the output, where torch in f32 is 1e-06 off; they belong to div, mul" in found.reason
+
+
+def finding(**changes: Any) -> dict[str, Any]:
+    given = {
+        "kind": "codegen", "certainty": "proven", "op": "mm", "sites": ["main/3.0"], "text": "far off",
+    }  # fmt: skip
+    return given | changes
+
+
+def test_code_that_is_proven_wrong_comes_before_what_is_suspect_and_before_taint() -> None:
+    suspect = finding(certainty="suspect", op="conv")
+    told = judge(
+        record(findings=[suspect, finding()], tainted=True),
+        [],
+        is_baseline=True,
+        baseline=None,
+        tolerant=False,
+    )
+    assert told.verdict == "codegen-bug"
+    assert told.reason == "the code of mm is wrong (main/3.0): far off"
+    assert (
+        judge(record(findings=[suspect]), [], is_baseline=True, baseline=None, tolerant=False).verdict
+        == "codegen-suspect"
+    )
+
+
+def test_an_error_that_is_accounted_for_is_no_fault_but_is_said() -> None:
+    told = judge(
+        record(findings=[finding(certainty="explained", op="mean")]),
+        [],
+        is_baseline=True,
+        baseline=None,
+        tolerant=False,
+    )
+    assert told.verdict == "ok"
+    assert "the order of a sum costs the most at mean" in told.reason

@@ -26,13 +26,13 @@ class TypedMachine(Machine):
 
     Args:
         deterministic: bounds that hold for every rounding error, instead of with probability 1 - FAILURE.
+        in_order: the typed meaning sums term by term, rounding each time (``typed/order.py``).
     """
 
-    def __init__(
-        self, program: Program, globals_: dict[str, Any] | None = None, *, deterministic: bool = False
-    ):
-        super().__init__(program, globals_)
+    def __init__(self, program: Program, *, deterministic: bool = False, in_order: bool = False):
+        super().__init__(program)
         self.deterministic = deterministic
+        self.in_order = in_order
 
     def growth(self, terms: int, results: int, unit: float) -> float:
         """The relative error of a sum of ``terms`` in any order, per unit of the sum of absolute values.

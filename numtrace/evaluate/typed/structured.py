@@ -21,6 +21,7 @@ from numtrace.evaluate.nest import Nest
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.structured import REDUCTIONS, STRIPE, same_dtype
 from numtrace.evaluate.typed.arithmetic import narrowed
+from numtrace.evaluate.typed.order import contract_in_order, sum_in_order
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import round_to, smallest, unit
 from numtrace.evaluate.typed.value import Typed, bounded, lift, together
@@ -73,6 +74,9 @@ def _contraction(op: Op, nest: Nest, machine, inputs: list[Typed], out: Typed, d
     size_a, size_b = a.typed.float().abs(), b.typed.float().abs()
     sizes = summed(size_a, size_b, out.typed.float().abs())
     typed = round_to(raw, element)
+    if machine.in_order:
+        operands = ((a.typed, maps[0]), (b.typed, maps[1]), (out.typed, nest.out_maps[0]))
+        typed = contract_in_order(*operands, domain, element)
     bound = sizes.mul_(machine.growth(terms, raw.numel(), narrowest) * _summed_in_f32(terms))
     bound.add_(typed.float().abs(), alpha=unit(element)).add_(terms * smallest(element))
     nothing = torch.zeros((), dtype=torch.float32).expand(out.exact.shape)
@@ -175,6 +179,8 @@ def _reduced(
     yielded, narrowest = nest.sum_types[index][1], max(unit(type_) for type_ in nest.sum_types[index])
     raw = exact if same else lane(value.wide, start.wide)
     typed = round_to(raw, yielded)
+    if machine.in_order:
+        typed = sum_in_order(value.typed.expand(domain.sizes), nest.reductions, start.typed, yielded)
     terms = prod(domain.sizes[loop] for loop in nest.reductions) + 1
     growth = machine.growth(terms, results, narrowest)
     sizes = value.wide.abs().expand(domain.sizes).sum(dim=nest.reductions) + start.wide.abs()

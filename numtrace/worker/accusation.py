@@ -1,0 +1,65 @@
+"""Before a dispatch's code is accused: its real inputs, a second witness, and what might explain the error."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from iree.compiler import ir
+
+from numtrace.attribute.findings import accused, codegen_finding
+from numtrace.errors import NumtraceError
+from numtrace.evaluate.program import Program
+from numtrace.worker.alone import Alone, Setting
+from numtrace.worker.capture import Captured
+from numtrace.worker.compilation import Variant
+from numtrace.worker.judge import Judge
+from numtrace.worker.rerun import capture
+from numtrace.worker.witness import witness
+
+
+def codegen_findings(variant: Variant, records: list[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
+    """One finding for each executable with a site beyond its bound, heard with a second witness.
+
+    Args:
+        records: the site records of the traced run.
+        seed: that of the inputs that it ran on.
+    """
+    groups = accused(records)
+    if not groups:
+        return []
+    module = ir.Module.parse(variant.file("flow").read_text(encoding="utf-8"), ir.Context())
+    program = Program(module)
+    findings = []
+    for number, sites in enumerate(groups, start=1):
+        variant.channel.stage(f"second witness {number} of {len(groups)}: {sites[0]['op']}", timed=True)
+        findings.append(_heard(variant, module, program, sites, seed))
+    return findings
+
+
+def _heard(
+    variant: Variant, module: ir.Module, program: Program, sites: list[dict[str, Any]], seed: int
+) -> dict[str, Any]:
+    site, _, result = sites[0]["id"].rpartition(".")
+    confirmed = variant.job["reference"] == "torch" and sites[0]["match"] in ("verified", "ambiguous")
+    try:
+        captured: Captured = capture(variant.job | {"site": site, "seed": seed}, program)
+        judge = Judge(program, captured, int(result))
+        in_order = judge.as_summed_in_order(captured.results)
+        record = None
+        if not (in_order and sites[0]["code"] == "suspect"):
+            with Alone(module, site, captured.operands, _setting(variant), _folder(variant, site)) as alone:
+                record = witness(alone, captured.results, judge, defined=judge.defined)
+    except NumtraceError as error:
+        finding = codegen_finding(sites, None, in_order=False, confirmed=confirmed)
+        return finding | {"unheard": str(error)}
+    return codegen_finding(sites, record, in_order=in_order, confirmed=confirmed)
+
+
+def _setting(variant: Variant) -> Setting:
+    job = variant.job
+    return Setting(variant.flags, job["device"], job["threads"], variant.timeout)
+
+
+def _folder(variant: Variant, site: str):
+    return variant.folder / "witness" / re.sub(r"[^A-Za-z0-9.]+", "-", site)
