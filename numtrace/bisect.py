@@ -55,7 +55,7 @@ def bisect(request: Request, progress: Progress, *, every: bool = False) -> tupl
     event = _searched(job, folder / "worker.log", request, progress)
     stages = msgspec.convert([_relative(s, directory) for s in event["stages"]], list[Stage])
     steps = [_step(found, directory) for found in event["steps"]]
-    verdict, reason = judge(stages, steps)
+    verdict, reason = judge(stages, steps, prepared["reference"])
     document = Bisection(
         tool=schema.Tool(name="numtrace", version=__version__),
         environment=msgspec.convert(prepared["environment"], schema.Environment),
@@ -82,23 +82,27 @@ def exit_code(document: Bisection) -> ExitCode:
     return _EXIT[document.verdict]
 
 
-def judge(stages: list[Stage], steps: list[Step]) -> tuple[str, str]:
+def judge(stages: list[Stage], steps: list[Step], reference: str) -> tuple[str, str]:
     """The verdict over what was evaluated, and its reason.
 
-    That nothing changes is said only when every stage was evaluated.
+    That nothing changes is said only when every stage was evaluated; but a source of another dialect than torch's
+    has no meaning of its own (``reference`` is ``self``) and begins with the ``input`` stage.
     """
     told = [stage for stage in stages if stage.known]
     untold = [stage for stage in stages if not stage.known]
     if steps:
         return "found", "; ".join(map(_found, steps))
-    if untold:
+    beginning = ""
+    if reference == "self" and [stage.name for stage in untold] == ["source"]:
+        beginning = "; what the source was before the input stage is not known to numtrace"
+    elif untold or len(told) < 2:
         why = "; ".join(f"{stage.name}: {stage.reason}" for stage in untold)
         among = ", ".join(stage.name for stage in told)
         rest = f"nothing changes among {among}, but " if len(told) > 1 else ""
         return "inconclusive", f"{rest}not every stage has an exact value: {why}"
     return "unchanged", (
         f"the exact outputs are the same from {told[0].name} to {told[-1].name}: no pass changes the mathematics "
-        "with these inputs"
+        f"with these inputs{beginning}"
     )
 
 

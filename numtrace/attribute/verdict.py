@@ -116,6 +116,14 @@ def _nonfinite(record: dict[str, Any], out_of_range: bool) -> str:
 _CONSTANTS_MARGIN = 8.0
 
 
+def constants_are_rounding(worth: float, torch_error: float, size: float) -> bool:
+    """Whether constants that were rounded cost no more than rounding does, with max abs ``worth`` at an output.
+
+    ``torch_error`` is torch's own max abs there, ``size`` the largest element.
+    """
+    return worth <= _CONSTANTS_MARGIN * (torch_error + size * 2.0**-23)
+
+
 def _constants(record: dict[str, Any]) -> str:
     """What to say where constants that the lowering rounded cost far more than rounding; empty where they do not.
 
@@ -124,8 +132,7 @@ def _constants(record: dict[str, Any]) -> str:
     worth, torch_error = record["split"]["semantic"]["constant"], record["torch_same_dtype"]
     if not worth or not torch_error or torch_error["max_abs"] is None:
         return ""
-    size = record.get("output_size") or 0.0
-    if worth <= _CONSTANTS_MARGIN * (torch_error["max_abs"] + size * 2.0**-23):
+    if constants_are_rounding(worth, torch_error["max_abs"], record.get("output_size") or 0.0):
         return ""
     names = [*(one["op"] for one in record["constants"]), *(one["op"] for one in record["folded"])]
     return (

@@ -42,7 +42,7 @@ def _stages(stages: list[Stage], width: int) -> list[Text]:
     name, gap, relative = Column("stage"), Column("max abs", right=True), Column("relative", right=True)
     said = Column("exact outputs", shrinks=True)
     for index, stage in enumerate(stages):
-        compared = index > 0 and stage.known
+        compared = stage.changed
         name.add(stage.name)
         gap.add(number(stage.max_abs) if compared else "")
         relative.add(number(stage.rel) if compared else "")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from numtrace.attribute.changes import computing
 from numtrace.attribute.excerpt import excerpts
@@ -19,10 +20,11 @@ from numtrace.instrument.runtime import shared_cores
 from numtrace.instrument.snapshots import Snapshot, take
 from numtrace.worker.channel import Channel
 from numtrace.worker.compilation import Variant
-from numtrace.worker.meanings import Meanings, open_meanings
-from numtrace.worker.modules import entry
+from numtrace.worker.meanings import Meanings
+from numtrace.worker.modules import archives, entry
 from numtrace.worker.prepare import stored_inputs
 from numtrace.worker.stages import Stage, stages
+from numtrace.worker.variant import torch_error
 
 
 def bisect(job: dict[str, Any], channel: Channel) -> None:
@@ -30,13 +32,25 @@ def bisect(job: dict[str, Any], channel: Channel) -> None:
     variant = Variant(job, channel)
     torch.set_flush_denormal(False)
     inputs = stored_inputs(variant.shared, job["seed"], job["arguments"])
-    bisection = Bisection(variant, open_meanings(job, inputs))
+    bisection = Bisection(variant, _meanings(variant, inputs))
     try:
         with shared_cores(job["threads"]):
             bisection.run()
     except CompileError as error:
         raise name_ops(error, variant.table) from None
     channel.send("bisected", stages=bisection.stages, steps=bisection.steps)
+
+
+def _meanings(variant: Variant, inputs: list[Tensor]) -> Meanings:
+    job, params = variant.job, archives(variant.job["params"])
+
+    def own_error(program: Program, exact: list[Tensor]) -> float | None:
+        found = torch_error(variant, program, params, inputs, exact)
+        return None if found is None else found["max_abs"]
+
+    # With a pass given, the constants that the lowering before it rounded are no matter of the pass.
+    weigh = None if job["passes"] else own_error
+    return Meanings(job["function"], params, job["reference"], variant.shared, inputs, weigh)
 
 
 class Bisection:

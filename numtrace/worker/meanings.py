@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,20 +10,22 @@ from typing import Any
 from iree.compiler import ir
 from torch import Tensor
 
-from numtrace.attribute.floor import SEMANTIC_FLOOR
-from numtrace.attribute.folded import folded_constants
+from numtrace.attribute.floor import SEMANTIC_FLOOR, largest
+from numtrace.attribute.folded import Folded, folded_constants
 from numtrace.attribute.scalars import (
+    Rounded,
+    as_in_source,
     derived_constants,
     rounded_constants,
-    set_to_source,
     source_scalars,
 )
 from numtrace.attribute.sums import SummingMachine, Sums
+from numtrace.attribute.verdict import constants_are_rounding
 from numtrace.errors import ModelError, UncoveredOp
 from numtrace.evaluate.overflow import Watch
-from numtrace.evaluate.program import Program
+from numtrace.evaluate.program import Op, Program
 from numtrace.evaluate.torch_conversion import SIGNLESS
-from numtrace.worker.modules import archives, arguments, entry, load_globals
+from numtrace.worker.modules import arguments, entry, load_globals
 from numtrace.worker.outcome import relative_gap, semantic_gap
 
 
@@ -42,8 +45,9 @@ class Meanings:
     ``evaluations`` has one evaluation of each meaning, ``sums`` those of each program by its file, and ``unknown``
     why one has no meaning here.
 
-    Args of the constructor: the job's ``function``, ``params`` and ``reference``, the folder with the source, and
-    the inputs.
+    Args of the constructor: the job's ``function``, ``params`` and ``reference``, the folder with the source, the
+    inputs, and what tells torch's own max abs from given exact outputs in the types of a program: without it,
+    rounded constants are never held against a program.
     """
 
     function: str
@@ -51,11 +55,13 @@ class Meanings:
     reference: str
     shared: Path
     inputs: list[Tensor]
+    own_error: Callable[[Program, list[Tensor]], float | None] | None = None
     evaluations: list[Evaluation] = field(default_factory=list)
     sums: dict[Path, dict[int, Sums]] = field(default_factory=dict)
     unknown: dict[Path, str] = field(default_factory=dict)
     _source: Program | None = None
     _base: Program | None = None
+    _harmless: set[frozenset[Rounded | str]] = field(default_factory=set)
 
     def of(self, path: Path) -> int | None:
         """The number of the meaning of the program in ``path``; None when it cannot be told, see ``unknown``.
@@ -82,8 +88,8 @@ class Meanings:
         scalars = source_scalars(self._stamped())
         bodies = [*program.functions.values(), *program.initializers, *program.executables.values()]
         known = [pair for body in bodies for pair in rounded_constants(body, scalars)]
-        set_to_source(known)
-        found = self._evaluate(program)
+        tables = self._tables(program)
+        found = self._corrected(program, known, tables)
         self.sums[path] = found.sums
         number = self._number(found)
         if number is None and self.evaluations:
@@ -91,12 +97,42 @@ class Meanings:
             derived = [pair for body in bodies for pair in derived_constants(body, constants)]
             if derived:
                 # The lowering's own constants, such as √2: a guess that is believed when it explains everything.
-                set_to_source(derived)
-                number = self._number(self._evaluate(program))
+                number = self._number(self._corrected(program, [*known, *derived], tables))
         if number is None:
-            self.evaluations.append(found)
-            number = len(self.evaluations) - 1
-        return number
+            return self._new(found)
+        stored = self._as_stored(program, known, tables, number)
+        if stored is None:
+            return number
+        self.sums[path] = stored.sums
+        number = self._number(stored)
+        return self._new(stored) if number is None else number
+
+    def _as_stored(
+        self, program: Program, known: list[tuple[Op, Rounded]], tables: dict[str, Folded], number: int
+    ) -> Evaluation | None:
+        """The program with its constants as they are, where they are worth more than rounding; else None.
+
+        A scalar that was truncated may move an index from 2.0 to 1.9999999, and with it another pixel.
+        """
+        key: frozenset[Rounded | str] = frozenset([*(rounded for _, rounded in known), *tables])
+        if not key or key in self._harmless or self.own_error is None:
+            return None
+        exact = self.evaluations[number].outputs
+        allowed = self.own_error(program, exact)
+        if allowed is None:
+            return None
+        stored = self._evaluate(program, {})
+        worth, size = semantic_gap(stored.outputs, exact), max(map(largest, exact), default=0.0)
+        if worth is None and not stored.in_range:
+            return None
+        if worth is not None and constants_are_rounding(worth, allowed, size):
+            self._harmless.add(key)
+            return None
+        return stored
+
+    def _new(self, found: Evaluation) -> int:
+        self.evaluations.append(found)
+        return len(self.evaluations) - 1
 
     def _number(self, found: Evaluation) -> int | None:
         for number, other in enumerate(self.evaluations):
@@ -109,19 +145,26 @@ class Meanings:
                 return number
         return None
 
-    def _evaluate(self, program: Program) -> Evaluation:
+    def _corrected(
+        self, program: Program, constants: list[tuple[Op, Rounded]], tables: dict[str, Folded]
+    ) -> Evaluation:
+        with as_in_source(constants):
+            return self._evaluate(program, {name: table.exact for name, table in tables.items()})
+
+    def _evaluate(self, program: Program, tables: dict[str, Tensor]) -> Evaluation:
         function = entry(program, self.function)
-        globals_ = load_globals(program, self.params)
-        source = self._reference()
-        tables = folded_constants(program, source, entry(source, self.function), globals_)
-        globals_ |= {name: table.exact for name, table in tables.items()}
-        machine = SummingMachine(program, globals_)
+        machine = SummingMachine(program, load_globals(program, self.params) | tables)
         machine.watch = Watch()
         for initializer in program.initializers:
             machine.run(initializer.regions[0], [])
         values = machine.run(function.regions[0], arguments(function, self.inputs))
         outputs = [_signless(value) for value in values if isinstance(value, Tensor)]
         return Evaluation(outputs, machine.sums, not machine.watch.beyond_float64)
+
+    def _tables(self, program: Program) -> dict[str, Folded]:
+        source = self._reference()
+        stored = load_globals(program, self.params)
+        return folded_constants(program, source, entry(source, self.function), stored)
 
     def _stamped(self) -> Program:
         """The source as the user gave it."""
@@ -144,7 +187,3 @@ class _Untold(Exception):
 
 def _signless(value: Tensor) -> Tensor:
     return value.view(SIGNLESS[value.dtype]) if value.dtype in SIGNLESS else value
-
-
-def open_meanings(job: dict[str, Any], inputs: list[Tensor]) -> Meanings:
-    return Meanings(job["function"], archives(job["params"]), job["reference"], Path(job["shared"]), inputs)

@@ -92,7 +92,7 @@ def _run(variant: Variant) -> None:
 
     findings = codegen_findings(variant, records, seed)
     channel.stage("compare outputs", timed=True)
-    same_dtype = _torch_error(variant, flow, params, inputs, expected)
+    same_dtype = torch_error(variant, flow, params, inputs, expected)
     fields = outcome_fields(variant, flow, outcome, summary, expected, params, inputs)
     channel.send(
         "variant",
@@ -197,7 +197,7 @@ def _bit_equal(a: list[Tensor], b: list[Tensor]) -> bool:
     )
 
 
-def _torch_error(
+def torch_error(
     variant: Variant, flow: Program, params, inputs: list[Tensor], expected: list[Tensor]
 ) -> dict[str, Any] | None:
     """Torch's own error in the narrowest float type of the variant's IR; None without a torch source."""
