@@ -29,7 +29,7 @@ from numtrace.evaluate.typed.arithmetic import (
     values_of,
     working,
 )
-from numtrace.evaluate.typed.functions import between_ends, measured
+from numtrace.evaluate.typed.functions import between_ends, in_doubt, measured, measurement
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import round_to, smallest, unit
 from numtrace.evaluate.typed.value import Typed, bounded, lift, together
@@ -67,10 +67,12 @@ def _exponentials(given: Typed, dims: list[int], element: str, argument: float =
     if argument:
         extra = (given.typed.float().abs() + top.typed.float().abs()).mul_(argument * unit(element))
         shifted = Typed(shifted.exact, shifted.typed, shifted.bound + extra, False)
+    found = measurement("math.exp", element)
     raw = torch.exp(shifted.wide)
     # Of exp(-inf) there is no doubt.
-    inherited = torch.where(shifted.typed == -torch.inf, 0.0, between_ends(torch.exp, shifted))
-    return measured("math.exp", torch.exp(shifted.exact), raw, inherited, element)
+    doubtful = in_doubt(shifted, found.argument)
+    inherited = torch.where(shifted.typed == -torch.inf, 0.0, between_ends(torch.exp, doubtful))
+    return measured(found, shifted, torch.exp(shifted.exact), raw, inherited, element)
 
 
 def _total(machine, value: Typed, dims: list[int], element: str, terms: int) -> Typed:

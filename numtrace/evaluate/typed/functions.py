@@ -11,9 +11,10 @@ from torch import Tensor
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import lookup
-from numtrace.evaluate.typed.accuracy import accuracy
+from numtrace.evaluate.typed.accuracy import Accuracy, accuracy
 from numtrace.evaluate.typed.arithmetic import computed, element_of, unlimited, values_of
 from numtrace.evaluate.typed.registry import carries
+from numtrace.evaluate.typed.rounding import unit
 from numtrace.evaluate.typed.value import Typed, bounded, lift
 
 #: Monotone, or convex with the lowest point inside: no value between two ends is farther from the middle's.
@@ -38,31 +39,49 @@ def function(op: Op, machine, a: Any) -> Typed:
     """Raises UncoveredOp where nothing was measured for the function and its type."""
     value = lift(a, op.operand_types[0])
     fn = lookup(op.name)
+    found = measurement(op.name, element_of(op))
     exact = fn(op, machine, value.exact)
     raw = exact if value.same else fn(op, machine, value.wide)
+    doubtful = in_doubt(value, found.argument)
     inherited = None
-    if value.bound is not None:
+    if doubtful.bound is not None:
         if op.name in ("math.sin", "math.cos"):
-            inherited = value.bound.clamp(max=2.0)  # Lipschitz with constant 1
+            inherited = doubtful.bound.clamp(max=2.0)  # Lipschitz with constant 1
         elif op.name == "math.tan":
-            inherited = unlimited([value], raw)
+            # Steeper and steeper towards a pole: between ends only where there is none between them.
+            inherited = between_ends(lambda x: fn(op, machine, x), doubtful)
+            turns = [torch.round((doubtful.wide + s * doubtful.error.double()) / torch.pi) for s in (-1, 1)]
+            inherited = torch.where(turns[0] == turns[1], inherited, torch.inf)
         else:
-            inherited = between_ends(lambda x: fn(op, machine, x), value)
-    return measured(op.name, exact, raw, inherited, element_of(op))
+            inherited = between_ends(lambda x: fn(op, machine, x), doubtful)
+    return measured(found, value, exact, raw, inherited, element_of(op))
 
 
-def measured(name: str, exact: Tensor, raw: Tensor, inherited: Tensor | None, element: str) -> Typed:
-    """A result with the measured error of the function ``name``.
-
-    Raises:
-        UncoveredOp: there is no measurement.
-    """
+def measurement(name: str, element: str) -> Accuracy:
+    """Raises UncoveredOp: there is none."""
     found = accuracy(name, element)
     if found is None:
         raise UncoveredOp(name, f"its accuracy in {element} was not measured")
-    result = computed(exact, raw, inherited, element, roundings=2 * found.ulps)  # an ulp is at most 2u·|x|
-    if found.absolute and result.bound is not None:
-        result.bound.add_(found.absolute)
+    return found
+
+
+def in_doubt(value: Typed, argument: float) -> Typed:
+    """``value`` with ``argument``·|x| added to its bound: what the code may round the argument by."""
+    if not argument:
+        return value
+    error = value.wide.abs().float().mul_(argument).add_(value.error)
+    return Typed(value.exact, value.typed, error, value.same)
+
+
+def measured(
+    found: Accuracy, at: Typed, exact: Tensor, raw: Tensor, inherited: Tensor | None, element: str
+) -> Typed:
+    """A result with the measured error of a function at the arguments ``at``; an ulp is at most 2u of the result."""
+    result = computed(exact, raw, inherited, element, roundings=0.0)
+    assert result.bound is not None
+    ulps = found.ulps_at(at.wide) if len(found.accurate) > 1 else found.ulps
+    own = result.typed.float().abs().mul_(2 * unit(element)).mul_(ulps)
+    result.bound.add_(own).add_(found.below)
     return result
 
 
@@ -88,7 +107,9 @@ def power(op: Op, machine, *operands: Any) -> Typed:
     base, exponent = values_of(op, operands)
     fn = lookup(op.name)
     raw = fn(op, machine, base.wide, exponent.wide)
+    found = measurement("math.powf", element_of(op))
     inherited = None
+    exponent = in_doubt(exponent, found.argument)
     if bounded((base, exponent)):
         inherited = torch.zeros_like(raw)
         for left in (-1, 1):
@@ -100,7 +121,7 @@ def power(op: Op, machine, *operands: Any) -> Typed:
                 inherited = torch.maximum(inherited, (corner - raw).abs().nan_to_num(torch.inf, torch.inf))
         inherited = inherited.float()
     exact = fn(op, machine, base.exact, exponent.exact)
-    return measured("math.powf", exact, raw, inherited, element_of(op))
+    return measured(found, base, exact, raw, inherited, element_of(op))
 
 
 @carries("math.atan2")
@@ -109,7 +130,10 @@ def arc_tangent(op: Op, machine, *operands: Any) -> Typed:
     fn = lookup(op.name)
     raw = fn(op, machine, *(value.wide for value in values))
     inherited = unlimited(values, raw) if bounded(values) else None
-    return measured(op.name, fn(op, machine, *(v.exact for v in values)), raw, inherited, element_of(op))
+    exact = fn(op, machine, *(value.exact for value in values))
+    quotient = Typed(exact, values[0].wide / values[1].wide)
+    found = measurement(op.name, element_of(op))
+    return measured(found, quotient, exact, raw, inherited, element_of(op))
 
 
 @carries("math.copysign")
