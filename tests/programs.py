@@ -98,6 +98,16 @@ class Bench:
         self.prepared = recorder.events[-1]
         self.baseline: Ran | None = None
 
+    def job(self, folder: Path, *passes: str, flags: Sequence[str] = ()) -> dict[str, Any]:
+        """What every job on the prepared program has in common; ``folder`` is its own."""
+        passing = ("function", "arguments", "results", "reference", "params")
+        return self._job | {key: self.prepared[key] for key in passing} | {
+            "folder": str(folder),
+            "passes": list(passes),
+            "pipeline": probe.join([registry.get(name) for name in passes]),
+            "flags": [*FLAGS, *flags],
+        }  # fmt: skip
+
     def run(self, *passes: str, flags: Sequence[str] = ()) -> Ran:
         """Runs the variant with ``passes`` (none: the baseline) and returns what its worker sent."""
         folder = self.folder / (
@@ -105,12 +115,7 @@ class Bench:
         )
         folder.mkdir()
         base = self.baseline
-        passing = ("function", "arguments", "results", "reference", "params")
-        job = self._job | {key: self.prepared[key] for key in passing}
-        job |= {
-            "folder": str(folder),
-            "pipeline": probe.join([registry.get(name) for name in passes]),
-            "flags": [*FLAGS, *flags],
+        job = self.job(folder, *passes, flags=flags) | {
             "is_baseline": not passes and not flags,
             "baseline_folder": None if base is None else base.record["folder"],
             "baseline_constant": None if base is None else base.record["split"]["semantic"]["constant"],

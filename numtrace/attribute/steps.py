@@ -30,8 +30,9 @@ class Search:
 def find_steps(count: int, meaning: Callable[[int], Meaning], *, every: bool = False) -> Search:
     """The steps at which the meaning changes on the way from position 0 to ``count - 1``.
 
-    Bisection finds one; when the meaning after it is also the last one's, it accounts for the whole change. If
-    not, the changes are not one step, and every position is looked at.
+    Bisection finds one, with a known meaning on either side. When everything that was met beyond it means what the
+    last one means, it accounts for the whole change. If not, the changes are not one step, and every position is
+    looked at.
 
     Args:
         count: positions; the meaning of the first and of the last must be known.
@@ -50,7 +51,8 @@ def find_steps(count: int, meaning: Callable[[int], Meaning], *, every: bool = F
         if at(0) == at(last):
             return Search([], known)
         step = _bisect(0, last, at)
-        if at(step.after) == at(last):
+        beyond = {told for position, told in known.items() if position >= step.after}
+        if beyond <= {at(last), None}:
             return Search([step], known)
     return Search(_changes(count, at), known, exhaustive=True)
 
