@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from numtrace.dumps.code import Code
-from numtrace.report.figures import visible
+from numtrace.report.figures import near, visible
 from numtrace.report.layout import heading, labelled
 
 
@@ -31,4 +31,5 @@ def lowering_lines(code: Code, width: int) -> list[Text]:
         lines += labelled("tiles", f"{op}: {configuration}", width)
     if lowering.ukernels is not None:
         lines += labelled("ukernels", ", ".join(lowering.ukernels) or "none", width)
-    return lines + labelled("dumped", str(code.dumped), width)
+    assert code.dumped is not None
+    return lines + labelled("dumped", near(code.dumped), width)

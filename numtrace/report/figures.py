@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.cells import cell_len
 
@@ -61,3 +62,9 @@ def shorten(name: str, width: int) -> str:
 def op_names(root: str, ops: Sequence[str]) -> str:
     """The root first, then what was fused with it: ``convolution_2 + add_1``."""
     return " + ".join([root, *(op for op in ops if op != root)]) if root else " + ".join(ops)
+
+
+def near(path: Path) -> str:
+    """``path`` from here when it lies below, else as it is."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

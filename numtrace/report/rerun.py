@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -10,7 +11,7 @@ from rich.text import Text
 
 from numtrace.dumps.code import Code
 from numtrace.report.code_view import lowering_lines
-from numtrace.report.figures import count, number, op_names, tensor_type
+from numtrace.report.figures import count, near, number, op_names, tensor_type
 from numtrace.report.layout import Column, heading, labelled, paragraph, table
 from numtrace.report.terminal import show_lines, width_of
 
@@ -40,7 +41,7 @@ def rerun_lines(record: dict[str, Any], code: Code | None, width: int) -> list[T
     lines += [Text(), *_rows(record, width), Text()]
     if code is not None:
         lines += lowering_lines(code, width)
-    return lines + labelled("kept", record["folder"], width)
+    return lines + labelled("kept", near(Path(record["folder"])), width)
 
 
 def _behaviour(record: dict[str, Any]) -> str:

@@ -7,14 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
 sys.path.insert(0, str(Path(__file__).parent))  # of the modules beside this one
 
 from installed import COMMAND, Result, Run
-from layers import LAYER, WEIGHT
+from layers import write_layer
 
 
 @pytest.fixture
@@ -42,11 +40,5 @@ def numtrace(tmp_path: Path) -> Run:
 
 @pytest.fixture
 def layer(tmp_path: Path) -> list[str]:
-    """A linear layer, weights and input such that every number is known: ``numtrace run *layer``.
-
-    Each of the 4x16 outputs is 8 * WEIGHT + 0.5 = 8.515625.
-    """
-    (tmp_path / "layer.mlir").write_text(LAYER)
-    weights = {"fc.weight": np.full((8, 16), WEIGHT, np.float32), "fc.bias": np.full(16, 0.5, np.float32)}
-    save_file(weights, tmp_path / "layer.safetensors")
-    return ["layer.mlir", "--params", "model=layer.safetensors", "--input", "4x8xf32=1"]
+    """A linear layer such that every number is known: ``numtrace run *layer``. Each output is 8.515625."""
+    return write_layer(tmp_path)

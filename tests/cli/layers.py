@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import save_file
+
 #: One f32 step over 1 that bf16 drops and f16 keeps: demoting the weight to bf16 costs 2^-9 a product.
 WEIGHT = 1 + 2**-9
 
@@ -27,6 +32,17 @@ func.func @main(%x: tensor<4x8xf32>) -> tensor<4x16xf32> {
   return %r : tensor<4x16xf32>
 }
 """
+
+
+def write_layer(folder: Path) -> list[str]:
+    """Writes a linear layer and its weights; returns the arguments of ``numtrace run`` for it, from ``folder``.
+
+    Each of the 4x16 outputs is 8 * WEIGHT + 0.5 = 8.515625.
+    """
+    (folder / "layer.mlir").write_text(LAYER)
+    weights = {"fc.weight": np.full((8, 16), WEIGHT, np.float32), "fc.bias": np.full(16, 0.5, np.float32)}
+    save_file(weights, folder / "layer.safetensors")
+    return ["layer.mlir", "--params", "model=layer.safetensors", "--input", "4x8xf32=1"]
 
 
 def elementwise(kind: str, body: str, *, arguments: int = 1, count: int = 4) -> str:

@@ -1,55 +1,80 @@
-"""``numtrace rerun`` and the code view of ``numtrace show``, as a user runs them."""
+"""``numtrace rerun`` and the code view of ``numtrace show``, as a user runs them on a finished run."""
 
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # of the modules beside this one
+
+from installed import COMMAND
+from layers import write_layer
+
+SITE = ["run", "--site", "main/0.0"]
 
 
-def test_one_dispatch_again(numtrace, layer, tmp_path):
-    """Its only dispatch makes 8.515625 everywhere, which is exact in f32."""
-    assert numtrace("run", *layer, "--out", "run").code == 0
-    done = numtrace("rerun", "run", "--site", "main/0.0", "--json")
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    """A folder with a run of the layer in it: of one dispatch, whose outputs are exact in f32."""
+    folder = tmp_path_factory.mktemp("finished")
+    command = [str(COMMAND), "run", *write_layer(folder), "--out", "run"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=300)
+    return folder
+
+
+@pytest.fixture
+def folder(finished, tmp_path) -> Path:
+    """A copy of it that a test may spoil; its parameters stay where they were."""
+    return Path(shutil.copytree(finished, tmp_path / "copy"))
+
+
+def test_one_dispatch_again(numtrace, folder):
+    done = numtrace("rerun", *SITE, "--json", "--", "--iree-llvmcpu-target-cpu=generic", cwd=folder)
     assert done.code == 0, done.err
     record = json.loads(done.out)
     assert (record["format"], record["site"], record["variant"]) == ("numtrace.rerun", "main/0.0", "baseline")
     assert record["as_traced"] and record["deterministic"]
-    assert record["in_run"]["max_abs"] == record["routes"][0]["measure"]["max_abs"] == 0.0
     assert "4x8xf32" in record["inputs"] and "8x16xf32" in record["inputs"]
-
-    given = numtrace(
-        "rerun", "run", "--site", "main/0.0", "--json", "--", "--iree-llvmcpu-target-cpu=generic"
-    )
-    route = json.loads(given.out)["routes"][1]
-    assert route["flags"] == ["--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=generic"]
-    assert route["status"] == "ran" and route["measure"]["max_abs"] == 0.0
-
-    shown = numtrace("show", "run", "--site", "main/0.0")
-    assert "pipeline" in shown.out and "linalg.matmul" in shown.out and "// matmul_0" in shown.out
-    assert "shared     with none" in shown.out
+    own, given = record["routes"]
+    assert record["in_run"]["max_abs"] == own["measure"]["max_abs"] == given["measure"]["max_abs"] == 0.0
+    assert given["flags"] == ["--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=generic"]
 
 
-def test_the_code_view_before_anything_was_compiled_alone(numtrace, layer):
-    assert numtrace("run", *layer, "--out", "run").code == 0
-    before = numtrace("show", "run", "--site", "main/0.0")
+def test_the_code_view_before_and_after_it_was_compiled_alone(numtrace, folder):
+    before = numtrace("show", *SITE, cwd=folder)
     assert "not dumped yet: add --codegen" in before.out
-    after = numtrace("show", "run", "--site", "main/0.0", "--codegen")
+    assert "shared     with none" in before.out
+    assert "linalg.matmul" in before.out and "// matmul_0" in before.out
+    after = numtrace("show", *SITE, "--codegen", cwd=folder)
     assert after.code == 0, after.err
     assert "#iree_cpu.pipeline<" in after.out and "tiles" in after.out
-    assert numtrace("show", "run", "--codegen").code == 2
+    assert numtrace("show", *SITE, cwd=folder).out == after.out
+    assert numtrace("show", "run", "--codegen", cwd=folder).code == 2
 
 
-def test_a_wrong_executable_is_right_by_every_other_route(numtrace, layer, tmp_path):
+def test_a_wrong_executable_is_right_by_every_other_route(numtrace, folder):
     """The IR is right, IREE is told to run another body in its place."""
-    assert numtrace("run", *layer, "--out", "first").code == 0
-    assert numtrace("rerun", "first", "--site", "main/0.0").code == 0
-    (source,) = (tmp_path / "first").glob("variants/baseline/alone/main-0/own/code/module_*.mlir")
-    right = source.read_text()
-    wrong = tmp_path / "wrong.mlir"
+    assert numtrace("show", *SITE, "--codegen", cwd=folder).code == 0
+    (source,) = folder.glob("run/variants/baseline/alone/main-0/own/code/module_*.mlir")
+    right, wrong = source.read_text(), folder / "wrong.mlir"
     wrong.write_text(right.replace("constant 0.000000e+00", "constant 1.000000e+00"))
     assert wrong.read_text() != right
     name = source.stem.removeprefix("module_")
-    numtrace("run", *layer, "--out", "run", "--", f"--iree-hal-substitute-executable-source={name}={wrong}")
-    done = numtrace("rerun", "run", "--site", "main/0.0", "--routes", "--json")
+    numtrace(
+        "run",
+        *write_layer(folder),
+        "--out",
+        "run",
+        "--",
+        f"--iree-hal-substitute-executable-source={name}={wrong}",
+        cwd=folder,
+    )
+    done = numtrace("rerun", *SITE, "--routes", "--json", cwd=folder)
     assert done.code == 0, done.err
     record = json.loads(done.out)
     own, *others = record["routes"]
@@ -59,16 +84,17 @@ def test_a_wrong_executable_is_right_by_every_other_route(numtrace, layer, tmp_p
     assert set(ran.values()) == {0.0}
 
 
-def test_what_cannot_be_run_again(numtrace, layer, tmp_path):
-    assert numtrace("run", *layer, "--out", "run").code == 0
-    missing = numtrace("rerun", "run", "--site", "main/1.0")
-    assert missing.code == 2 and "no site 'main/1.0'" in missing.said and "main/0.0" in missing.said
-    assert numtrace("rerun", "run", "--site", "main/0.0", "--variant", "other").code == 2
-    assert numtrace("rerun", "nowhere", "--site", "main/0.0").code == 2
-    unknown = numtrace("rerun", "run", "--site", "main/0.0", "--", "--iree-no-such-flag=1")
-    assert unknown.code == 2 and "--iree-no-such-flag" in unknown.said
-    model = numtrace("rerun", "run", "--site", "main/0.0", "--", "other.mlir")
-    assert model.code == 2 and "compiler flags only" in model.said
-    (tmp_path / "run" / "variants" / "baseline" / "traced.vmfb").unlink()
-    gone = numtrace("rerun", "run", "--site", "main/0.0")
-    assert gone.code == 2 and "left no traced program" in gone.said
+def test_what_cannot_be_run_again(numtrace, folder):
+    def said(*arguments):
+        done = numtrace("rerun", *arguments, cwd=folder)
+        assert done.code == 2, done.err
+        return done.said
+
+    missing = said("run", "--site", "main/1.0")
+    assert "no site 'main/1.0'" in missing and "main/0.0" in missing
+    assert "no variant 'other'" in said(*SITE, "--variant", "other")
+    assert "nowhere does not exist" in said("nowhere", "--site", "main/0.0")
+    assert "--iree-no-such-flag" in said(*SITE, "--", "--iree-no-such-flag=1")
+    assert "compiler flags only" in said(*SITE, "--", "other.mlir")
+    (folder / "run" / "variants" / "baseline" / "traced.vmfb").unlink()
+    assert "left no traced program" in said(*SITE)
