@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from numtrace.attribute.agreement import agrees, nearest, placed_in
-from numtrace.attribute.codegen import distance, record_of
+from numtrace.attribute.codegen import Distance, distance, record_of
 from numtrace.attribute.lanes import COMPILED, EXACT, REFERENCE, Lanes, Tag, same_values
 from numtrace.attribute.layout import Layout, layouts
 from numtrace.attribute.matching import Formed, Holding, Pairing, permutes
@@ -36,6 +36,9 @@ from numtrace.evaluate.types import tensor_type, widen
 
 #: What a site is amended to when what is made of it is found to be right.
 REWRITTEN = "rewritten: the value is not the source op's own, what is made of it is right"
+
+#: From this part of a bound that was made wider than it need be, the sharp one is asked.
+_NEAR = 0.5
 
 Emit = Callable[[dict[str, Any]], None]
 
@@ -63,6 +66,7 @@ class _Result:
     exact: Tensor | None
     corrected: Tensor  # as exact_reference, with the source's constants
     typed: Typed | None  # d_Q(x_C) with its bound; None where there is no bound
+    loose: bool  # whether the bound was made wider to save work
     holding: Holding
     candidates: list[tuple[Tensor, Layout]] | None = None  # source values that it may hold, and how they lie
     reference: Tensor | None = None
@@ -113,7 +117,7 @@ class Trajectory:
         self._formed, self._reference, self._names, self._emit = formed, reference, names, emit
         self._scalars = scalars
         self._constants: dict[str, list[tuple[Op, Rounded]]] = {}
-        self._typed = TypedMachine(program)
+        self._typed = TypedMachine(program, sharp=False)
         self._walk = self._run(function, arguments)
         self._expected: str | None = next(self._walk, None)
 
@@ -218,7 +222,10 @@ class Trajectory:
             compiled = [value.exact for value in typed]
         holdings = formed.holdings or [Holding(formed.root, final=False, moved=False) for _ in reference]
         typed_or_none: list[Typed | None] = [None] * len(tensors) if typed is None else [*typed]
-        rows = zip(tensors, compiled, reference, exact, corrected, typed_or_none, holdings, strict=True)
+        loose = [self._typed.loose] * len(tensors)
+        rows = zip(
+            tensors, compiled, reference, exact, corrected, typed_or_none, loose, holdings, strict=True
+        )
         return [_Result(*values) for values in rows]
 
     def _typed_meaning(self, machine: TypedMachine, op: Op, operands: list[Any]) -> list[Typed] | None:
@@ -226,6 +233,7 @@ class Trajectory:
         body = entry_point(op)
         if body in self.summary.unbounded:
             return None
+        machine.loose = False
         try:
             return typed_dispatch(machine, op, operands)
         except UncoveredOp as error:
@@ -369,18 +377,23 @@ class Trajectory:
         self._emit(record)
 
     def _code(self, op: Op, site: str, result: _Result, dtype: str) -> dict[str, Any]:
-        """What the bounds say of the code; the deterministic one is evaluated only where the other is exceeded."""
+        """What the bounds say of the code: the wide one, where that is near the sharp one, where that is exceeded
+        the deterministic one."""
         if result.typed is None:
             return {"code": "unbounded", "unbounded_reason": self.summary.unbounded[entry_point(op)]}
         mask = defined(result.exact_compiled)
         mask = None if mask is None else mask.reshape(-1)
         near, far = distance(result.compiled, result.typed, dtype, mask), None
-        if near.ratio > 1:
+
+        def again(machine: TypedMachine) -> Distance:
             operands = [self.lanes.get(COMPILED, slot) for slot in op.operands]
-            certain = TypedMachine(self.program, deterministic=True)
-            values = self._typed_meaning(certain, op, operands)
-            if values is not None:
-                far = distance(result.compiled, values[int(site.rsplit(".", 1)[1])], dtype, mask)
+            value = typed_dispatch(machine, op, operands)[int(site.rsplit(".", 1)[1])]
+            return distance(result.compiled, value, dtype, mask)
+
+        if near.ratio > _NEAR and result.loose:
+            near = again(TypedMachine(self.program))
+        if near.ratio > 1:
+            far = again(TypedMachine(self.program, deterministic=True))
         return record_of(near, far, tuple(result.compiled.shape))
 
     def _record(

@@ -27,12 +27,23 @@ class TypedMachine(Machine):
     Args:
         deterministic: bounds that hold for every rounding error, instead of with probability 1 - FAILURE.
         in_order: the typed meaning sums term by term, rounding each time (``typed/order.py``).
+        sharp: no bound is made wider than it need be to save work (``typed/sizes.py``); ``loose`` tells whether
+            one was.
     """
 
-    def __init__(self, program: Program, *, deterministic: bool = False, in_order: bool = False):
+    def __init__(
+        self,
+        program: Program,
+        *,
+        deterministic: bool = False,
+        in_order: bool = False,
+        sharp: bool = True,
+    ):
         super().__init__(program)
         self.deterministic = deterministic
         self.in_order = in_order
+        self.sharp = sharp
+        self.loose = False
 
     def growth(self, terms: int, results: int, unit: float) -> float:
         """The relative error of a sum of ``terms`` in any order, per unit of the sum of absolute values.

@@ -24,6 +24,7 @@ from numtrace.evaluate.typed.arithmetic import narrowed
 from numtrace.evaluate.typed.order import contract_in_order, sum_in_order
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import round_to, smallest, unit
+from numtrace.evaluate.typed.sizes import sizes
 from numtrace.evaluate.typed.value import Typed, bounded, lift, together
 from numtrace.evaluate.types import is_float, tensor_type
 
@@ -71,19 +72,19 @@ def _contraction(op: Op, nest: Nest, machine, inputs: list[Typed], out: Typed, d
         return Typed(exact, raw, None, together(values))
     terms = prod(domain.sizes[loop] for loop in nest.reductions) + 1
     narrowest = max(unit(type_) for type_ in nest.sum_types[0])
-    size_a, size_b = a.typed.float().abs(), b.typed.float().abs()
-    sizes = summed(size_a, size_b, out.typed.float().abs())
+    operands = ((a.typed, maps[0]), (b.typed, maps[1]), (out.typed, nest.out_maps[0]))
+    bound, sharp = sizes(*operands, domain, sharp=machine.sharp)
+    machine.loose = machine.loose or not sharp
     typed = round_to(raw, element)
     if machine.in_order:
-        operands = ((a.typed, maps[0]), (b.typed, maps[1]), (out.typed, nest.out_maps[0]))
         typed = contract_in_order(*operands, domain, element)
-    bound = sizes.mul_(machine.growth(terms, raw.numel(), narrowest) * _summed_in_f32(terms))
+    bound.mul_(machine.growth(terms, raw.numel(), narrowest) * _summed_in_f32(terms))
     bound.add_(typed.float().abs(), alpha=unit(element)).add_(terms * smallest(element))
     nothing = torch.zeros((), dtype=torch.float32).expand(out.exact.shape)
     if a.bound is not None:
-        bound += summed(a.bound, size_b + b.error, nothing)
+        bound += summed(a.bound, b.typed.float().abs() + b.error, nothing)
     if b.bound is not None:
-        bound += summed(size_a, b.bound, nothing)
+        bound += summed(a.typed.float().abs(), b.bound, nothing)
     if out.bound is not None:
         bound += out.bound
     return Typed(exact, typed, bound, False)
@@ -117,8 +118,8 @@ def _region(nest: Nest, machine, operands: list[Typed], domain: Domain, part: bo
 def _vectorised(
     nest: Nest, machine, inputs: list[Typed], outs: list[Typed], whole: Domain
 ) -> tuple[Typed, ...]:
-    sizes = [whole.sizes[loop] for loop in nest.parallel]
-    count = prod(sizes)
+    extents = [whole.sizes[loop] for loop in nest.parallel]
+    count = prod(extents)
     stripes = list(whole.cut(nest.parallel, STRIPE))
     results = [_Result(out) for out in outs] if len(stripes) > 1 else []
     values: list[Typed] = []
@@ -137,13 +138,13 @@ def _vectorised(
     if results:
         return tuple(result.value() for result in results)
     return tuple(
-        _whole(value, sizes, [nest.parallel.index(loop) for loop in order], out)
+        _whole(value, extents, [nest.parallel.index(loop) for loop in order], out)
         for value, order, out in zip(values, nest.orders, outs, strict=True)
     )
 
 
-def _whole(value: Typed, sizes: list[int], order: list[int], out: Typed) -> Typed:
-    return value.map(lambda lane: lane.expand(sizes).permute(order).reshape(out.exact.shape))
+def _whole(value: Typed, extents: list[int], order: list[int], out: Typed) -> Typed:
+    return value.map(lambda lane: lane.expand(extents).permute(order).reshape(out.exact.shape))
 
 
 def _window(value: Typed, forms: tuple[Linear, ...], domain: Domain) -> Typed:
@@ -177,14 +178,21 @@ def _reduced(
                 bound = torch.where(bound > 0, torch.inf, 0.0)
         return Typed(exact, typed, bound, same)
     yielded, narrowest = nest.sum_types[index][1], max(unit(type_) for type_ in nest.sum_types[index])
-    raw = exact if same else lane(value.wide, start.wide)
+    raw = exact
+    if not same:
+        raw = start.wide + value.typed.expand(domain.sizes).sum(dim=nest.reductions, dtype=torch.float64)
     typed = round_to(raw, yielded)
     if machine.in_order:
         typed = sum_in_order(value.typed.expand(domain.sizes), nest.reductions, start.typed, yielded)
     terms = prod(domain.sizes[loop] for loop in nest.reductions) + 1
     growth = machine.growth(terms, results, narrowest)
-    sizes = value.wide.abs().expand(domain.sizes).sum(dim=nest.reductions) + start.wide.abs()
-    bound = sizes.float().mul_(growth).add_(typed.float().abs(), alpha=unit(yielded))
+    total = value.typed.float().abs().expand(domain.sizes).sum(dim=nest.reductions)
+    bound = (
+        total.mul_(_summed_in_f32(terms))
+        .add_(start.typed.float().abs())
+        .mul_(growth)
+        .add_(typed.float().abs(), alpha=unit(yielded))
+    )
     bound.add_(terms * smallest(yielded))
     if bounded(values):
         bound += (
