@@ -66,6 +66,9 @@ def run(
     rtol: Annotated[float | None, typer.Option(min=0, help="Relative tolerance of the outputs.")] = None,
     psnr: Annotated[float | None, typer.Option(help="Least PSNR of the outputs, in dB.")] = None,
     image: Annotated[bool, typer.Option("--image", help="Tolerate one 8-bit step.")] = False,
+    known: Annotated[
+        Path | None, typer.Option(help="Findings accepted before (see `numtrace accept`): no bug verdict.")
+    ] = None,
     compile_timeout: Annotated[float, typer.Option(min=1, help="Seconds for one compilation.")] = 1800,
     run_timeout: Annotated[float, typer.Option(min=1, help="Seconds without a sign of life.")] = 3600,
     json_: Annotated[
@@ -84,7 +87,7 @@ def run(
         params=params, inputs=inputs, expected=expected, function=function, attention=attention, seed=seed,
         seeds=seeds, modes=modes, device=device, threads=threads or len(os.sched_getaffinity(0)),
         python=python, out=out, atol=atol, rtol=rtol, psnr=psnr, image=image,
-        compile_timeout=compile_timeout, run_timeout=run_timeout,
+        known=known, compile_timeout=compile_timeout, run_timeout=run_timeout,
     )  # fmt: skip
     raise typer.Exit(_run(request, json_, top))
 
@@ -253,6 +256,32 @@ def show(
             print_site(report, console, variant or report.variants[-1].name, site, run)
         else:
             print_report(report, console, top=top, variant=variant or None)
+
+
+@app.command()
+def accept(
+    run_directory: Annotated[Path, typer.Argument(help="A run directory, or its report.json.")],
+    variant: Annotated[str, typer.Option(help="Only this variant's findings.")] = "",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The file; numtrace-known.json without.")
+    ] = None,
+    note: Annotated[str, typer.Option(help="A note on each new one, such as an issue's address.")] = "",
+    update: Annotated[
+        bool, typer.Option("--update", help="Take this run's sizes for those that are known already.")
+    ] = False,
+) -> None:
+    """Accept the findings of a run: with `numtrace run --known FILE` they make no bug verdict any more.
+
+    What is in the file already is kept, with its notes.
+    """
+    from numtrace.acceptance import accept as accept_findings
+    from numtrace.dumps import known
+    from numtrace.dumps.rundir import load
+
+    path = out or known.DEFAULT
+    done = accept_findings(load(run_directory), path, variant=variant, note=note, update=update)
+    with _standard_output():
+        print(done.sentence(path))
 
 
 def _dump_code(run_directory: Path, variant: str, site: str, python: str) -> None:

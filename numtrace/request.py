@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from numtrace import models
+from numtrace.dumps import known as known_findings
 from numtrace.dumps.schema import Tolerance
 from numtrace.errors import UsageError
 from numtrace.instrument.parameters import parse_scope
@@ -39,6 +40,7 @@ class Request:
     python: str | None = None
     out: Path | None = None
     tolerance: Tolerance | None = None
+    accepted: known_findings.KnownFile | None = None
     compile_timeout: float = 1800.0
     run_timeout: float = 3600.0
     notices: tuple[str, ...] = ()
@@ -102,6 +104,7 @@ def make_request(
         python=python,
         out=options["out"],
         tolerance=_tolerance(options),
+        accepted=known_findings.read(options["known"]) if options.get("known") else None,
         compile_timeout=options["compile_timeout"],
         run_timeout=options["run_timeout"],
         notices=(*registry.registered().notices, *pasted.notices),

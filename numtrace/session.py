@@ -11,7 +11,11 @@ from typing import Any
 import msgspec
 
 from numtrace import __version__
-from numtrace.attribute.verdict import Judgement, judge, suspects
+from numtrace.acceptance import notices, vanished
+from numtrace.attribute.findings import PROVEN
+from numtrace.attribute.known import recognise
+from numtrace.attribute.semantics import PASS, semantic_findings
+from numtrace.attribute.verdict import Judgement, judge
 from numtrace.dumps import schema
 from numtrace.dumps.commands import write_commands
 from numtrace.dumps.records import coverage, output_record, site_record
@@ -96,6 +100,8 @@ class Session:
         state, request = self._state, self.request
         prepared = state.prepared
         baseline = state.baseline or {}
+        accepted = request.accepted
+        gone = [] if accepted is None else vanished(state.done, accepted, request.model)
         return schema.Report(
             tool=schema.Tool(name="numtrace", version=__version__),
             environment=msgspec.convert(prepared["environment"], schema.Environment),
@@ -116,9 +122,12 @@ class Session:
                 kind=prepared["reference"], dtype="f64", golden_max_abs=baseline.get("golden_max_abs")
             ),
             tolerance=request.tolerance,
-            notices=self.notices,
+            notices=[*self.notices, *([] if accepted is None else notices(gone, accepted.path))],
             planned=len(self.plan),
             variants=list(state.done),
+            known=msgspec.UNSET
+            if accepted is None
+            else schema.KnownFindings(file=str(accepted.path), entries=len(accepted.entries), vanished=gone),
         )
 
     def exit_code(self) -> ExitCode:
@@ -264,16 +273,16 @@ class Session:
         event["differing"] = [site for site in sites if site["match"] == "differs"]
         passes = {pass_.name for pass_ in variant.passes}
         blamed = {op for names, ops in self._state.blamed.items() if names < passes for op in ops}
-        verdict = judge(
-            event,
-            sites,
-            is_baseline=not variant.passes,
-            baseline=self._state.baseline,
-            tolerant=self.request.tolerance is not None,
-            blamed=blamed,
-        )
-        if verdict.verdict == "pass-bug":
-            self._state.blamed[frozenset(passes)] = suspects(event["differing"], event["changed"], blamed)
+        meaning: dict[str, Any] = {"is_baseline": not variant.passes, "baseline": self._state.baseline}
+        semantic = semantic_findings(event, sites, **meaning, blamed=blamed)
+        self._state.blamed[frozenset(passes)] = [
+            one["op"] for one in semantic if (one["kind"], one["certainty"]) == (PASS, PROVEN)
+        ]
+        accepted = self.request.accepted
+        entries = [] if accepted is None else accepted.plain()
+        event["findings"], _ = recognise([*semantic, *event["findings"]], passes, entries)
+        tolerant = self.request.tolerance is not None
+        verdict = judge(event, sites, **meaning, tolerant=tolerant, findings=event["findings"])
         event["folder"] = str(folder.path.absolute())
         self._state.known.setdefault(event["digest"], variant.name)
         if not variant.passes:

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-#: A finding's certainty that makes no verdict: the error is accounted for.
-EXPLAINED = "explained"
+#: How sure a finding is. What is explained makes no verdict: the error is accounted for.
+PROVEN, SUSPECT, EXPLAINED = "proven", "suspect", "explained"
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """The first few names, once each, and how many more there are."""
+    unique = list(dict.fromkeys(names))
+    return ", ".join(unique[:most]) + (f" and {len(unique) - most} more" if len(unique) > most else "")
 
 
 def accused(records: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -50,6 +56,7 @@ def codegen_finding(
         "kind": "codegen",
         "certainty": _certainty(worst["code"], bool(gone) or unsteady, in_order, confirmed),
         "op": worst["op"],
+        "roots": list(dict.fromkeys(site["op"] for site in sites)),
         "ops": worst["ops"],
         "module": worst["module"],
         "dispatch": worst["dispatch"],
@@ -57,6 +64,7 @@ def codegen_finding(
         "dtype": worst["dtype"],
         "max_abs": worst["codegen"]["max_abs"],
         "rel_l2": worst["codegen"]["rel_l2"],
+        "nonfinite": worst["codegen"]["nan"] + worst["codegen"]["inf"],
         "bound_ratio": worst["bound_ratio"],
         "proven_ratio": worst["proven_ratio"],
         "over_bound": worst["over_bound"],
@@ -82,8 +90,8 @@ def _certainty(code: str, contradicted: bool, in_order: bool, confirmed: bool) -
     if in_order and code == "suspect":
         return EXPLAINED
     if code == "proven" and (contradicted or confirmed):
-        return "proven"
-    return "suspect"
+        return PROVEN
+    return SUSPECT
 
 
 def _text(finding: dict[str, Any]) -> str:

@@ -6,8 +6,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from numtrace.attribute.findings import EXPLAINED
-from numtrace.attribute.floor import SEMANTIC_FLOOR
+from numtrace.attribute.findings import EXPLAINED, listed
+from numtrace.attribute.semantics import (
+    LOWERING,
+    OUTPUTS,
+    PASS,
+    Charge,
+    charge,
+    out_of_range,
+    semantic_findings,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +32,7 @@ def judge(
     baseline: dict[str, Any] | None,
     tolerant: bool,
     blamed: Collection[str] = (),
+    findings: Sequence[dict[str, Any]] | None = None,
 ) -> Judgement:
     """The first verdict of design section 6 that applies to a variant that ran.
 
@@ -35,11 +44,16 @@ def judge(
         tolerant: whether a tolerance was given.
         blamed: the ops that one of the variant's passes was found to change the mathematics of, alone. Where
             there are some, the other passes' ops are not named beside them.
+        findings: all that the variant is accused of, with the known ones marked, which make no verdict. Without,
+            the record's own and those of the sites, none of them known.
     """
-    split, relative = record["split"]["semantic"], record["split"]["relative"]
-    differing = [site for site in sites if site["match"] == "differs" and not site["tainted"]]
+    meaning: dict[str, Any] = {"is_baseline": is_baseline, "baseline": baseline}
+    if findings is None:
+        findings = [*semantic_findings(record, sites, **meaning, blamed=blamed), *record["findings"]]
+    known = [one for one in findings if one.get("known")]
+    counting = [one for one in findings if not one.get("known")]
     uncovered = [site for site in sites if site["match"] == "uncovered"]
-    code = _code(record["findings"])
+    code = _code(counting)
     if record["tainted"]:
         if code is not None:  # judged on what each dispatch really got: no matter what is upstream
             return code
@@ -48,20 +62,18 @@ def judge(
             "inconclusive",
             f"{len(uncovered)} sites could not be evaluated ({ops}); what comes after them proves nothing",
         )
-    known = is_baseline or record["split"]["baseline_known"]
-    part = "max_abs" if is_baseline or not known else "pass"
-    own = split[part]
-    beyond = set(record.get("beyond_float64", ()))
-    out_of_range = own is None and any(beyond & set(site["made_by"]) for site in differing)
-    if _over(relative[part]) and not out_of_range:
-        reason = _semantic(own, differing, record, is_baseline, blamed)
-        if not known:
+    charged = charge(record, sites, **meaning)
+    semantic = [one for one in counting if one["kind"] in (PASS, LOWERING)]
+    constants = [one for one in semantic if one.get("constants")]
+    brought_in = [one for one in semantic if not one.get("constants")]
+    if charged is not None and brought_in:
+        reason = _semantic(charged, brought_in, known, record)
+        if not charged.proven:
             return Judgement("inconclusive", f"{reason}; or the lowering did: the baseline does not compile")
-        return Judgement("lowering-bug" if is_baseline else "pass-bug", reason)
-    if not is_baseline and known and baseline is None and _over(relative["lowering"]):
-        return Judgement("lowering-bug", _semantic(split["lowering"], differing, record, True))
-    if is_baseline and (constants := _constants(record)):
-        return Judgement("lowering-bug", constants)
+        return Judgement("lowering-bug" if charged.kind == LOWERING else "pass-bug", reason)
+    if constants:
+        reason = f"the lowering changed the mathematics: {constants[0]['text']}{_grown(constants)}"
+        return Judgement("lowering-bug", reason)
     if code is not None:
         return code
     golden = record.get("golden")
@@ -73,23 +85,36 @@ def judge(
         return Judgement(
             "inconclusive", f"{len(uncovered)} sites could not be evaluated, though none reaches the output"
         )
-    before = set() if baseline is None else {site["op"] for site in baseline["differing"]}
-    new = [site for site in differing if site["op"] not in before and not beyond & set(site["made_by"])]
-    if new:
+    if brought_in:
         return Judgement(
             "inconclusive",
-            f"the exact value of {_ops(new)} is not the source's, but nothing of it reaches the output "
-            "with these inputs; try others with --seed or --input",
+            f"the exact value of {listed([one['op'] for one in brought_in])} is not the source's, but nothing of "
+            f"it reaches the output with these inputs; try others with --seed or --input{_grown(brought_in)}",
         )
+    part = "max_abs" if is_baseline or not record["split"]["baseline_known"] else "pass"
+    beyond = out_of_range(record, sites, record["split"]["semantic"][part])
     output = record["output"] or {"max_abs": 0.0, "disagreeing": 0, "allclose": None}
-    if any(one["disagreeing"] for one in record["outputs"]):
-        return Judgement("over-tolerance", _nonfinite(record, out_of_range) + _golden_apart(golden))
+    apart = any(one["disagreeing"] for one in record["outputs"])
+    if apart and not _as_known(record, [*known, *_known_before(baseline)]):
+        return Judgement("over-tolerance", _nonfinite(record, beyond) + _golden_apart(golden))
     if tolerant and not all(one["allclose"] for one in record["outputs"]):
+        fault = f"{_no_fault(known)} was found" + _remark(known)
         return Judgement(
-            "over-tolerance",
-            f"max abs {_number(output['max_abs'])} is over the given tolerance; no fault was found",
+            "over-tolerance", f"max abs {_number(output['max_abs'])} is over the given tolerance; {fault}"
         )
-    return Judgement("ok", _rounding(record, output) + _golden_apart(golden))
+    return Judgement("ok", _rounding(record, output, findings) + _golden_apart(golden))
+
+
+def _as_known(record: dict[str, Any], known: Sequence[dict[str, Any]]) -> bool:
+    """Whether the NaN and Inf of the outputs are those of the exact outputs, which known findings account for."""
+    semantic = any(one["kind"] in (PASS, LOWERING) for one in known)
+    return semantic and record.get("execution_disagreeing") == 0
+
+
+def _known_before(baseline: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """What is known of the baseline's mathematics, if all of it is: what it changed is in every variant."""
+    found = [one for one in (baseline or {}).get("findings", ()) if one["kind"] == LOWERING]
+    return found if all(one.get("known") for one in found) else []
 
 
 def _nonfinite(record: dict[str, Any], out_of_range: bool) -> str:
@@ -109,37 +134,6 @@ def _nonfinite(record: dict[str, Any], out_of_range: bool) -> str:
     if lost:
         found.append(f"{lost} outputs are no NaN or Inf where the reference is")
     return "; ".join(found)
-
-
-#: What constants may be worth at the output, in torch's own errors and in units in the last place of f32 there:
-#: each is a unit or so off, as every operation of torch's is.
-_CONSTANTS_MARGIN = 8.0
-
-
-def constants_are_rounding(worth: float, torch_error: float, size: float) -> bool:
-    """Whether constants that were rounded cost no more than rounding does, with max abs ``worth`` at an output.
-
-    ``torch_error`` is torch's own max abs there, ``size`` the largest element.
-    """
-    return worth <= _CONSTANTS_MARGIN * (torch_error + size * 2.0**-23)
-
-
-def _constants(record: dict[str, Any]) -> str:
-    """What to say where constants that the lowering rounded cost far more than rounding; empty where they do not.
-
-    A scalar truncated from 4/7 to 0.571428537 moves an index from 2.0 to 1.9999999, and with it another pixel.
-    """
-    worth, torch_error = record["split"]["semantic"]["constant"], record["torch_same_dtype"]
-    if not worth or not torch_error or torch_error["max_abs"] is None:
-        return ""
-    if constants_are_rounding(worth, torch_error["max_abs"], record.get("output_size") or 0.0):
-        return ""
-    names = [*(one["op"] for one in record["constants"]), *(one["op"] for one in record["folded"])]
-    return (
-        f"the lowering changed the mathematics: the constants that it rounded are worth {_number(worth)} at the "
-        f"output, where torch in {torch_error['dtype']} is {_number(torch_error['max_abs'])} off; "
-        f"they belong to {_listed(names)}"
-    )
 
 
 def _golden_off(golden: dict[str, Any]) -> str:
@@ -172,85 +166,74 @@ def _code(findings: Sequence[dict[str, Any]]) -> Judgement | None:
             worst = found[0]
             more = f"; {len(found) - 1} more such findings" if len(found) > 1 else ""
             where = f"{what.format(op=worst['op'])} ({worst['sites'][0]})"
-            return Judgement(verdict, f"{where}: {worst['text']}{more}")
+            return Judgement(verdict, f"{where}: {worst['text']}{more}{_grown(found)}")
     return None
 
 
-def _over(relative: float | None) -> bool:
-    """Whether a gap between exact outputs is changed mathematics; None is a NaN or Inf on one side only."""
-    return relative is None or relative > SEMANTIC_FLOOR
-
-
 def _semantic(
-    own: float | None,
-    differing: Sequence[dict[str, Any]],
+    charged: Charge,
+    brought_in: Sequence[dict[str, Any]],
+    known: Sequence[dict[str, Any]],
     record: dict[str, Any],
-    lowering: bool,
-    blamed: Collection[str] = (),
 ) -> str:
-    size = "a NaN or Inf" if own is None else _number(own)
-    what = "the lowering" if lowering else "the pass"
-    ops = suspects(differing, record["changed"], blamed)
-    misfits = record.get("misfits", ())
-    if ops:
-        where = f", brought in at {_listed(ops)}"
-    elif misfits:
-        first = misfits[0]
-        where = (
-            f", brought in at {first['op']}: a reshape of it takes {first['read']} elements from a tensor "
-            f"of {first['of']}"
-        )
-    else:
-        where = ""
-    lost = (
-        f"; the program no longer reads {_listed(record['no_longer_read'])}"
-        if record["no_longer_read"]
-        else ""
-    )
-    return f"{what} changed the mathematics: {size} at the output even in exact arithmetic{where}{lost}"
+    what = "the lowering" if charged.kind == LOWERING else "the pass"
+    size = "a NaN or Inf" if charged.max_abs is None else _number(charged.max_abs)
+    text = f"{what} changed the mathematics: {size} at the output even in exact arithmetic"
+    at_sites = [one["op"] for one in brought_in if one["sites"]]
+    if at_sites:
+        text += f", brought in at {listed(at_sites)}"
+    elif brought_in[0]["op"] != OUTPUTS:
+        text += f", brought in at {brought_in[0]['op']}: {brought_in[0]['text']}"
+    elif known:
+        text += f", {brought_in[0]['text']}"
+    if known:  # which of the parameters are theirs cannot be told
+        text += f", besides {counted(known)}"
+    elif record["no_longer_read"]:
+        text += f"; the program no longer reads {listed(record['no_longer_read'])}"
+    return text + _grown(brought_in)
 
 
-def suspects(
-    differing: Sequence[dict[str, Any]], changed: Collection[int], blamed: Collection[str] = ()
-) -> list[str]:
-    """The source ops that can have made the differing sites: of those at work in each, the ones that were changed."""
-    names: dict[str, None] = {}
-    for site in differing:
-        touched = [
-            name
-            for stamp, name in zip(site["made_by"], site["made_by_names"], strict=True)
-            if stamp in changed
-        ]
-        touched = [name for name in touched if name in blamed] or touched or [site["op"]]
-        names.update(dict.fromkeys(touched))
-    return list(names)
+def counted(known: Sequence[dict[str, Any]]) -> str:
+    """``2 known findings (convolution_1, add)``."""
+    names = listed([one["op"] for one in known])
+    return f"{len(known)} known finding{'s' * (len(known) > 1)} ({names})"
 
 
-def _ops(sites: Sequence[dict[str, Any]]) -> str:
-    return _listed([site["op"] for site in sites])
-
-
-def _listed(names: Sequence[str], most: int = 3) -> str:
-    unique = list(dict.fromkeys(names))
-    return ", ".join(unique[:most]) + (f" and {len(unique) - most} more" if len(unique) > most else "")
+def _grown(findings: Sequence[dict[str, Any]], most: int = 3) -> str:
+    """What known findings have grown to, the first few of them; empty where none has."""
+    grown = [f"{one['op']} ({one['grown']})" for one in findings if one.get("grown")]
+    if not grown:
+        return ""
+    more = f" and {len(grown) - most} more" if len(grown) > most else ""
+    return f"; grown since it was accepted: {', '.join(grown[:most])}{more}"
 
 
 def _number(value: float | None) -> str:
     return "of nothing finite" if value is None else f"{value:.3g}"
 
 
-def _rounding(record: dict[str, Any], output: dict[str, Any]) -> str:
+def _no_fault(known: Sequence[dict[str, Any]]) -> str:
+    return "no new fault" if known else "no fault"
+
+
+def _remark(known: Sequence[dict[str, Any]]) -> str:
+    return f" besides {counted(known)}" if known else ""
+
+
+def _rounding(record: dict[str, Any], output: dict[str, Any], findings: Sequence[dict[str, Any]]) -> str:
+    known = [one for one in findings if one.get("known")]
+    found = f"{_no_fault(known)} found{_remark(known)}"
     if output["max_abs"] is None:
-        return (
-            "no fault found; no element of the output is finite, in the reference as in the compiled program"
-        )
-    text = f"no fault found; the error is of execution, max abs {_number(output['max_abs'])}"
+        return f"{found}; no element of the output is finite, in the reference as in the compiled program"
+    error = record["split"]["execution_max_abs"] if known else output["max_abs"]
+    rest = "the rest of the error" if known else "the error"
+    text = f"{found}; {rest} is of execution, max abs {_number(error)}"
     torch_error = record["torch_same_dtype"]
     if torch_error and torch_error["max_abs"] is not None:
         text += f" (torch in {torch_error['dtype']}: {torch_error['max_abs']:.3g})"
-    sums = [one for one in record["findings"] if one["certainty"] == EXPLAINED]
+    sums = [one for one in findings if one["certainty"] == EXPLAINED]
     if sums:
         text += (
-            f"; the order of a sum costs the most at {_listed([one['op'] for one in sums])}, see its finding"
+            f"; the order of a sum costs the most at {listed([one['op'] for one in sums])}, see its finding"
         )
     return text

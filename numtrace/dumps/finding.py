@@ -21,10 +21,12 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One fault. Code that several dispatches share is one; ``sites`` are its sites, the worst first.
+    """One fault. Code that several dispatches share is one; so is a source op whose mathematics was changed.
 
-    The figures are those of the worst site. ``certainty`` is ``explained`` where the error is accounted for by
-    what the IR allows, such as the order of a sum: it makes no verdict.
+    ``sites`` are its sites, the worst first, and the figures those of the worst: of the codegen term, or of the
+    semantic one. A semantic finding is ``suspect`` where nothing of it reaches the outputs. A finding is
+    ``explained`` where the error is accounted for by what the IR allows, such as the order of a sum: it makes no
+    verdict.
     """
 
     kind: Kind
@@ -35,9 +37,20 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     module: str = ""
     dispatch: str = ""
     sites: list[str] = []
+    roots: list[str] = []
+    """The root ops of the sites, where code is shared."""
     dtype: str = ""
     max_abs: float | None = None
     rel_l2: float | None = None
+    nonfinite: int = 0
+    """Elements there that are NaN or Inf on either side."""
+    output_max_abs: float | None = None
+    """Of a semantic finding: the difference at the outputs, of all of its kind together; null for a NaN or Inf."""
+    output_rel_l2: float | None = None
+    known: bool | str = False
+    """Accepted before (``--known``): the note on it, or true. It makes no verdict."""
+    grown: str = ""
+    """What was accepted and is larger now, in words: it counts."""
     bound_ratio: float | None = None
     proven_ratio: float | None = None
     over_bound: int = 0

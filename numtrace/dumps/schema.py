@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from numtrace.dumps.finding import Finding
+from numtrace.dumps.known import Entry
 from numtrace.dumps.site import Match, Site, Term
 from numtrace.dumps.variant import (
     Budget,
@@ -40,6 +41,7 @@ __all__ = [
     "Failure",
     "Finding",
     "Input",
+    "KnownFindings",
     "Match",
     "Model",
     "Origin",
@@ -142,6 +144,14 @@ class Tolerance(msgspec.Struct, frozen=True, kw_only=True):
     image: bool = False
 
 
+class KnownFindings(msgspec.Struct, frozen=True, kw_only=True):
+    """The file of accepted findings (``--known``), and those of them that are gone."""
+
+    file: str
+    entries: int
+    vanished: list[Entry]
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The whole document. ``planned`` is how many variants the run set out to make."""
 
@@ -156,6 +166,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     notices: list[str]
     planned: int
     variants: list[Variant]
+    known: KnownFindings | msgspec.UnsetType = msgspec.UNSET
+    """Left out without ``--known``."""
 
 
 class _Head(msgspec.Struct):

@@ -11,7 +11,6 @@ from numtrace.dumps.schema import (
     Constant,
     Coverage,
     Failure,
-    Finding,
     Report,
     Site,
     Split,
@@ -20,6 +19,7 @@ from numtrace.dumps.schema import (
     Variant,
 )
 from numtrace.report.figures import number, op_names, tensor_type
+from numtrace.report.findings import finding_lines
 from numtrace.report.layout import Column, heading, labelled, table, table_width
 from numtrace.report.variants import verdict_style, verdict_text
 
@@ -50,8 +50,7 @@ def _facts(variant: Variant, width: int) -> list[Text]:
         lines += labelled("uncovered", f"{times} x {reason}", width, "yellow")
     if variant.split:
         lines += labelled("output", _split(variant.split), width)
-    for finding in variant.findings:
-        lines += labelled("code" if finding.kind == "codegen" else "finding", _finding(finding), width)
+    lines += finding_lines(variant.findings, width)
     for constant in variant.constants:
         lines += labelled("constant", _constant(constant), width)
     if variant.nonfinite_origin:
@@ -77,11 +76,6 @@ def _failure(error: Failure) -> str:
     if error.location:
         shown.append(f"at {error.location}")
     return "\n".join([f"{error.kind}: {shown[0]}" if said else error.kind, *shown[1 if said else 0 :]])
-
-
-def _finding(finding: Finding) -> str:
-    shared = f" and {len(finding.sites) - 1} more sites" if len(finding.sites) > 1 else ""
-    return f"{finding.certainty}: {finding.op}, {finding.sites[0]}{shared}: {finding.text}"
 
 
 def _constant(constant: Constant) -> str:

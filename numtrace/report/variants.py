@@ -97,7 +97,7 @@ def _torch(variant: Variant) -> str:
 
 def _remarks(variant: Variant, width: int) -> list[Text]:
     lines: list[Text] = []
-    if variant.verdict != "ok":
+    if variant.verdict != "ok" or any(finding.known for finding in variant.findings):
         reason = variant.reason
         if not reason and variant.error:
             reason = variant.error.message.partition("\n")[0]

@@ -20,7 +20,7 @@ from numtrace.attribute.scalars import (
     source_scalars,
 )
 from numtrace.attribute.sums import SummingMachine, Sums
-from numtrace.attribute.verdict import constants_are_rounding
+from numtrace.attribute.worth import constants_are_rounding
 from numtrace.errors import ModelError, UncoveredOp
 from numtrace.evaluate.overflow import Watch
 from numtrace.evaluate.program import Op, Program

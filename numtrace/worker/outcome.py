@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from numtrace.attribute.agreement import agrees
 from numtrace.attribute.floor import largest, sizes
 from numtrace.attribute.outputs import output_record, worst_first
 from numtrace.attribute.trajectory import Summary
@@ -48,6 +49,8 @@ def outcome_fields(
     tables = folded(variant, flow, params) if job["is_baseline"] else {}
     stored = outputs_as_stored(variant, flow, summary, tables, params, inputs)
     split = _split(variant, outcome.outputs, exact, expected, stored, params, inputs)
+    set_back = [value.reshape(want.shape) for value, want in zip(summary.outputs, expected, strict=True)]
+    split["elsewhere"] = _elsewhere(set_back, exact, expected)
     watch = Watch()
     if None in (split["semantic"]["max_abs"], split["semantic"]["pass"]) or _has_dynamic_reshapes(flow):
         watch = watched(flow, job["function"], params, inputs)
@@ -55,6 +58,10 @@ def outcome_fields(
         "outputs": records,
         "output": worst_first(records),
         "output_size": max((largest(value) for value in expected), default=0.0),
+        "execution_disagreeing": sum(
+            output_record(made, value, dtype="f64")["disagreeing"]
+            for made, value in zip(outcome.outputs, exact, strict=True)
+        ),
         "split": split,
         "beyond_float64": sorted(watch.beyond_float64),
         "misfits": [
@@ -134,6 +141,12 @@ def semantic_gap(a: list[Tensor], b: list[Tensor]) -> float | None:
     return max((record["max_abs"] or 0.0 for record in records), default=0.0)
 
 
+def _rel_l2(a: list[Tensor], b: list[Tensor]) -> float | None:
+    """The worst relative L2 over the outputs; None where one of ``b`` is all zero, and ``a`` is not."""
+    norms = [output_record(x, y.reshape(x.shape), dtype="f64")["rel_l2"] for x, y in zip(a, b, strict=True)]
+    return None if None in norms else max(norms, default=0.0)
+
+
 def largest_gap(a: list[Tensor], b: list[Tensor]) -> float | None:
     """Max abs over the elements finite in both; None where a tensor has none."""
     gaps = [output_record(x, y.reshape(x.shape), dtype="f64")["max_abs"] for x, y in zip(a, b, strict=True)]
@@ -161,6 +174,11 @@ def _split(
         "pass": None if base is None else semantic_gap(exact, base),
         "lowering": None if base is None else semantic_gap(base, expected),
     }
+    norms = {
+        "max_abs": _rel_l2(exact, expected),
+        "pass": None if base is None else _rel_l2(exact, base),
+        "lowering": None if base is None else _rel_l2(base, expected),
+    }
     relative = {
         "max_abs": relative_gap(exact, expected, expected),
         "pass": None if base is None else relative_gap(exact, base, expected),
@@ -169,9 +187,21 @@ def _split(
     return {
         "semantic": semantic | {"constant": constant or 0.0},
         "relative": relative,
+        "rel_l2": norms,
         "execution_max_abs": largest_gap([c.double() for c in compiled], exact),
         "baseline_known": base is not None,
     }
+
+
+def _elsewhere(set_back: list[Tensor], exact: list[Tensor], expected: list[Tensor]) -> dict[str, Any]:
+    """What of the outputs' semantic difference no site accounts for.
+
+    ``set_back`` are the outputs when every site that differs is set back to the source's value. Where the exact
+    output is right, what was set back was a rewritten program's own, and says nothing.
+    """
+    wrong = [index for index, value in enumerate(exact) if not agrees(value, expected[index])]
+    back, want = ([values[index] for index in wrong] for values in (set_back, expected))
+    return {"max_abs": semantic_gap(back, want), "relative": relative_gap(back, want, want)}
 
 
 def relative_gap(a: list[Tensor], b: list[Tensor], expected: list[Tensor]) -> float | None:

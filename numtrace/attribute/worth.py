@@ -1,0 +1,28 @@
+"""What constants that a lowering rounded may be worth at the outputs, before they are a fault."""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: In torch's own errors and in units in the last place of f32 there: each is a unit or so off, as every operation of
+#: torch's is.
+_MARGIN = 8.0
+
+
+def constants_are_rounding(worth: float, torch_error: float, size: float) -> bool:
+    """Whether constants that were rounded cost no more than rounding does, with max abs ``worth`` at an output.
+
+    ``torch_error`` is torch's own max abs there, ``size`` the largest element.
+    """
+    return worth <= _MARGIN * (torch_error + size * 2.0**-23)
+
+
+def costly_constants(record: dict[str, Any]) -> bool:
+    """Whether the constants that the lowering rounded cost a variant's outputs far more than rounding.
+
+    A scalar truncated from 4/7 to 0.571428537 moves an index from 2.0 to 1.9999999, and with it another pixel.
+    """
+    worth, torch_error = record["split"]["semantic"]["constant"], record["torch_same_dtype"]
+    if not worth or not torch_error or torch_error["max_abs"] is None:
+        return False
+    return not constants_are_rounding(worth, torch_error["max_abs"], record.get("output_size") or 0.0)
