@@ -23,6 +23,10 @@ from numtrace.evaluate.typed.rounding import round_to, smallest, unit
 from numtrace.evaluate.typed.value import Typed, bounded, lift, together
 from numtrace.evaluate.types import NATIVE, tensor_type
 
+#: Types that code need not round to before a value is stored: IREE keeps what it computes in bf16 in f32, and takes
+#: a cast to bf16 that is cast back at once for no operation. Source: IREE, ``ConvertBf16ArithToF32Pass``.
+LEFT_OUT = frozenset(("bf16",))
+
 #: From the typed operands and the raw result, what the operands' bounds make of it; all float32 or float64.
 Inherit = Callable[[Sequence[Typed], Tensor], Tensor]
 
@@ -47,12 +51,18 @@ def working(value: Tensor) -> Tensor:
 def computed(
     exact: Tensor, raw: Tensor, inherited: Tensor | None, element: str, roundings: float = 1.0
 ) -> Typed:
-    """A rounded result: ``raw`` from the typed operands; ``roundings`` is the code's own error in units of u."""
+    """A rounded result: ``raw`` from the typed operands; ``roundings`` is the code's own error in units of u.
+
+    With ι what is inherited, the code's unrounded result is at most |typed|·(1 + u) + ι, and rounded again: the bound
+    is (1 + u)·ι + 2u·|typed|, and below the normal range once more for each of the two roundings.
+    """
     typed = round_to(raw, element)
     size = typed.abs() if typed.dtype == torch.float32 else typed.float().abs_()
-    units = roundings if inherited is None and roundings == 1.0 else roundings + 1.0
-    error = size.mul_(units * unit(element)).add_(smallest(element) if inherited is None else inherited)
-    return Typed(exact, typed, error if inherited is None else error.add_(smallest(element)), False)
+    certain = inherited is None and roundings == 1.0
+    error = size.mul_((roundings if certain else roundings + 1.0) * unit(element))
+    if inherited is not None:
+        error.add_(inherited, alpha=1 + unit(element))
+    return Typed(exact, typed, error.add_(smallest(element) * (1 if certain else 2)), False)
 
 
 def arithmetic(function: Callable[..., Tensor], inherit: Inherit) -> Callable[..., Typed]:
@@ -171,10 +181,17 @@ def narrowed(value: Typed, element: str) -> Typed:
     typed = round_to(value.typed, element)
     bound = None
     if value.bound is not None:
-        middle, error = value.wide, value.bound.double()
-        at = typed.double()
-        low, high = (round_to(end, element).double() for end in (middle - error, middle + error))
-        bound = torch.maximum(_apart(high, at), _apart(at, low)).float()
+        at, error = typed.double(), value.bound.double()
+        ends = [value.wide - error, value.wide + error]
+        reached = [round_to(end, element).double() for end in ends]
+        low, high = (_apart(end, at) for end in reached)
+        bound = torch.maximum(low, high)
+        if element in LEFT_OUT:
+            low, high = (_apart(end, at) for end in ends)
+            bound = torch.maximum(bound, torch.maximum(low, high))
+        bound = bound.float()
+    elif element in LEFT_OUT:
+        bound = _apart(value.typed, typed.to(value.typed.dtype)).float()  # exact: neighbours
     if element.startswith("f8"):
         # Beyond the largest number hardware and libraries differ: NaN, infinity, or the largest number.
         beyond = value.wide.abs() + value.error > float_format(element).max_finite
@@ -182,9 +199,9 @@ def narrowed(value: Typed, element: str) -> Typed:
     return Typed(value.exact, typed, bound, False)
 
 
-def _apart(high: Tensor, low: Tensor) -> Tensor:
-    """high - low, where equal infinities are not apart."""
-    return torch.where(high == low, 0.0, high - low)
+def _apart(a: Tensor, b: Tensor) -> Tensor:
+    """|a - b|, where equal infinities are not apart."""
+    return torch.where(a == b, 0.0, (a - b).abs())
 
 
 @carries("arith.sitofp", "arith.uitofp")

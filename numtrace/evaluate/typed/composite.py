@@ -1,17 +1,22 @@
 """Ops that the compiler takes apart itself, and which of their inner types count.
 
 * ``linalg.softmax``: max, subtract, exp, sum, divide, all in the element type.
-  Source: MLIR, ``SoftmaxOp::decomposeOperation``.
+  Source: MLIR, ``SoftmaxOp::decomposeOperation``. What is bf16 may stay in f32 until it is stored
+  (``arithmetic.LEFT_OUT``).
 * ``winograd.*_transform``: two products with a constant matrix, in the element type.
-  Source: IREE, ``DecomposeWinogradPass``.
-* ``attention``: scores, exponents and sums in f32; the weights in the type of V, at the scale of a running
-  maximum. Source: IREE, ``ConvertAttentionToOnlineAttentionPass``, ``OnlineAttentionOp::decomposeOperation``.
+  Source: IREE, ``DecomposeWinogradTransformPass``.
+* ``attention``: the query is multiplied by scale·log2(e), a product of two constants in the query's type, and rounded
+  to that type. Scores, the mask times log2(e), 2^x and sums in f32; the weights are rounded to the type of V, at the
+  scale of a running maximum. The result is multiplied by a reciprocal.
+  Source: IREE 3.13, the IR after ``ConvertAttentionToOnlineAttentionPass`` and ``DecomposeAttentionPass``
+  (use-exp2) for llvm-cpu; tests/evaluate/typed/test_lowering.py looks at it.
 
 Where the order or the scale of the steps is the code's own choice, the bound is the wider for it.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -19,6 +24,7 @@ from torch import Tensor
 
 from numtrace.evaluate.affine import Domain, Linear, align, linear_map, loop_sizes, loop_view, loops_of
 from numtrace.evaluate.contraction import contract
+from numtrace.evaluate.formats import float_format
 from numtrace.evaluate.linalg_ext import TRANSFORMS
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.typed.arithmetic import (
@@ -53,8 +59,8 @@ def softmax(op: Op, machine, value: Any, out: Any) -> Typed:
     return Typed(torch.softmax(given.exact, dim), quotient.typed, quotient.bound, False)
 
 
-def _exponentials(given: Typed, dims: list[int], element: str, argument: float = 0.0) -> Typed:
-    """exp(x - max x); ``argument`` is what more the code may round the argument by, in units of u·|x|."""
+def _exponentials(given: Typed, dims: list[int], element: str, base_two: bool = False) -> Typed:
+    """exp(x - max x); ``base_two``: the code has x·log2(e) and takes 2^x."""
     top = given.map(lambda lane: lane.amax(dim=dims, keepdim=True))
     values = [given, top]
     shifted = computed(
@@ -64,23 +70,23 @@ def _exponentials(given: Typed, dims: list[int], element: str, argument: float =
         element,
     )
     assert shifted.bound is not None
-    if argument:
-        extra = (given.typed.float().abs() + top.typed.float().abs()).mul_(argument * unit(element))
-        shifted = Typed(shifted.exact, shifted.typed, shifted.bound + extra, False)
-    found = measurement("math.exp", element)
+    found = measurement("math.exp2" if base_two else "math.exp", element)
+    # Its argument is rounded by so much of it, whatever the base.
+    doubtful = in_doubt(shifted, found.argument)
+    at = Typed(shifted.exact, shifted.wide / math.log(2), None, False) if base_two else shifted
     raw = torch.exp(shifted.wide)
     # Of exp(-inf) there is no doubt.
-    doubtful = in_doubt(shifted, found.argument)
     inherited = torch.where(shifted.typed == -torch.inf, 0.0, between_ends(torch.exp, doubtful))
-    return measured(found, shifted, torch.exp(shifted.exact), raw, inherited, element)
+    return measured(found, at, torch.exp(shifted.exact), raw, inherited, element)
 
 
 def _total(machine, value: Typed, dims: list[int], element: str, terms: int) -> Typed:
     exact = value.exact.sum(dim=dims, keepdim=True)
     raw = value.wide.sum(dim=dims, keepdim=True)
     sizes = value.wide.abs().sum(dim=dims, keepdim=True).float()
-    bound = sizes * machine.growth(terms, exact.numel(), unit(element)) + terms * smallest(element)
-    bound += raw.abs().float() * unit(element) + value.error.sum(dim=dims, keepdim=True)
+    errors = value.error.sum(dim=dims, keepdim=True)
+    bound = (sizes + errors) * machine.growth(terms, exact.numel(), unit(element))
+    bound += errors + raw.abs().float() * unit(element) + terms * smallest(element)
     return Typed(exact, round_to(raw, element), bound, False)
 
 
@@ -104,9 +110,11 @@ def winograd(op: Op, machine, value: Any, out: Any) -> Typed:
     products, entries = matrix.shape[1] + 1, 2 * unit(element)
     growth = 2 * machine.growth(products, raw.numel(), unit(element)) + entries
     typed = round_to(raw, element)
-    bound = sizes * (growth * (1 + growth)) + typed.float().abs() * unit(element) + smallest(element)
+    # What is lost below the normal range in the first product is multiplied in the second.
+    lost = products * (1 + float(size.sum(dim=1).max())) * smallest(element)
+    bound = sizes * (growth * (1 + growth)) + typed.float().abs() * unit(element) + lost
     if given.bound is not None:
-        bound += transform(op, given.bound, target.exact, size)
+        bound += transform(op, given.bound, target.exact, size) * (1 + growth) ** 2
     return Typed(exact, typed, bound, False)
 
 
@@ -127,18 +135,14 @@ def attention(op: Op, machine, *operands: Any) -> Typed:
     inner = (loops_of(q_map) & loops_of(k_map)) - summed
     loops = sorted((loops_of(q_map) | loops_of(k_map)) - inner)
     forms = tuple(Linear(((loop, 1),)) for loop in loops)
-    scores = _product(machine, (query, q_map), (key, k_map), ([sizes[loop] for loop in loops], forms), whole)
-    factor = scale.map(lambda lane: lane.reshape([1] * len(loops)))
-    scores = computed(
-        scores.exact * factor.exact, scores.typed * factor.typed.float(), scores.error * factor.typed.float().abs(),
-        "f32", roundings=3.0,  # the scale may be rounded with log2(e) in it, and applied to the query
-    )  # fmt: skip
+    scaled = _scaled(query, scale, tensor_type(op.operand_types[0])[1])
+    scores = _product(machine, (scaled, q_map), (key, k_map), ([sizes[loop] for loop in loops], forms), whole)
     (yielded,) = machine.run(op.regions[0], [scores])
     scores = lift(yielded, op.regions[0].ops[-1].operand_types[0])
     if mask:
         scores = _masked(scores, mask[0], mask_map[0], whole, loops)
     dims = [loops.index(loop) for loop in sorted(keys)]
-    weights = _exponentials(scores, dims, "f32", argument=4.0)
+    weights = _exponentials(scores, dims, "f32", base_two=True)
     # Tiles of keys are rescaled to the running maximum: three more roundings for each, at most one tile a key.
     count = 3 * max(1, _points(sizes, keys)) + 1
     total = _total(machine, weights, dims, "f32", terms=count)
@@ -150,6 +154,19 @@ def attention(op: Op, machine, *operands: Any) -> Typed:
     return _divided(joined, divisor, element_of(op))
 
 
+def _scaled(query: Typed, scale: Typed, element: str) -> Typed:
+    """The query times the scale, which code multiplies by log2(e) times the scale: both constants, their product and
+    the result are rounded to ``element``."""
+    typed = query.wide * scale.wide
+    size = typed.abs()
+    error = size * (4 * unit(element)) + 2 * smallest(element)
+    if query.bound is not None:
+        error += query.bound * scale.wide.abs() * (1 + 4 * unit(element))
+    reached = (size + error) * math.log2(math.e)
+    error = torch.where(reached >= float_format(element).max_finite, torch.inf, error)
+    return Typed(query.exact * scale.exact, typed.float(), error.float(), False)
+
+
 def _points(sizes: list[int], loops: set[int]) -> int:
     count = 1
     for loop in loops:
@@ -158,11 +175,12 @@ def _points(sizes: list[int], loops: set[int]) -> int:
 
 
 def _held(weights: Typed, element: str) -> Typed:
-    """The weights in the type of V. At another scale they round otherwise: twice u of each is in doubt."""
+    """The weights in the type of V. At another scale they round otherwise: u of each is in doubt twice."""
     if element in ("f32", "f64"):
         return weights
     typed = round_to(weights.typed, element).float()
-    return Typed(weights.exact, typed, weights.error + typed.abs() * (2 * unit(element)), False)
+    error = weights.error * (1 + unit(element)) + typed.abs() * (2 * unit(element)) + 2 * smallest(element)
+    return Typed(weights.exact, typed, error, False)
 
 
 def _product(machine, a, b, out, domain: Domain, terms: int | None = None) -> Typed:
@@ -178,12 +196,13 @@ def _product(machine, a, b, out, domain: Domain, terms: int | None = None) -> Ty
     contracted = (loops_of(left_map) | loops_of(right_map)) - loops_of(out_map)
     terms = terms or _points(domain.sizes, contracted) + 1
     size_a, size_b = left.typed.float().abs(), right.typed.float().abs()
-    bound = summed(size_a, size_b) * machine.growth(terms, raw.numel(), unit("f32"))
+    growth = machine.growth(terms, raw.numel(), unit("f32"))
+    bound = summed(size_a, size_b) * growth
     bound += raw.abs().float() * unit("f32") + terms * smallest("f32")
     if left.bound is not None:
-        bound += summed(left.bound, size_b + right.error)
+        bound += summed(left.bound, size_b + right.error) * (1 + growth)
     if right.bound is not None:
-        bound += summed(size_a, right.bound)
+        bound += summed(size_a, right.bound) * (1 + growth)
     return Typed(exact, raw.float(), bound, False)
 
 
@@ -197,7 +216,9 @@ def _masked(scores: Typed, mask: Typed, forms, whole: Domain, loops: list[int]) 
             bound,
             False,
         )
-    return computed(scores.exact + view.exact, scores.typed + view.typed.float(), scores.error, "f32")
+    added = view.typed.float()
+    error = scores.error + view.error + added.abs() * (2 * unit("f32"))  # log2(e), and the product with it
+    return computed(scores.exact + view.exact, scores.typed + added, error, "f32")
 
 
 def _onto(lane: Tensor, loops: list[int], out_map, whole: Domain) -> Tensor:

@@ -9,8 +9,9 @@ from numtrace.evaluate.formats import float_format
 from numtrace.evaluate.types import NATIVE
 
 #: Where IREE's threads flush denormals, of operands and results alike: f32 arithmetic, and bf16 which is
-#: computed in f32. f16 is computed in f32 too, where its denormals are normal numbers.
-_FLUSHED = {"f32": 2.0**-126, "bf16": 2.0**-126}
+#: computed in f32. f16 is computed in f32 too, where its denormals are normal numbers. Of f64 it is the smallest
+#: number that a bound, in float32, can be.
+_FLUSHED = {"f32": 2.0**-126, "bf16": 2.0**-126, "f64": 2.0**-149}
 
 
 def unit(element: str) -> float:
@@ -39,7 +40,7 @@ _BLOCK = 1 << 17
 
 def _denormal(value: Tensor) -> Tensor:
     size = value.abs()
-    return (size < _FLUSHED["f32"]) & (size > 0)
+    return (size < 2.0**-126) & (size > 0)
 
 
 def round_to(value: Tensor, element: str) -> Tensor:

@@ -54,10 +54,13 @@ def _inner_loop(
 
 def _norms(value: Tensor, dim: int) -> Tensor:
     """The 2-norms of groups of ``GROUP`` elements along ``dim``; what is missing of the last group is zero."""
-    squares = value.square()
+    # Squares leave the range of float32 where the numbers do not: those of the largest must not.
+    largest = float(value.amax())
+    scale = largest if 0 < largest < float("inf") else 1.0
+    squares = (value / scale).square_()
     missing = -value.shape[dim] % GROUP
     if missing:
         shape = [*value.shape]
         shape[dim] = missing
         squares = torch.cat([squares, squares.new_zeros(shape)], dim=dim)
-    return squares.unflatten(dim, (-1, GROUP)).sum(dim=dim + 1).sqrt_()
+    return squares.unflatten(dim, (-1, GROUP)).sum(dim=dim + 1).sqrt_().mul_(scale)

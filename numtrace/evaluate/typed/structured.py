@@ -16,6 +16,7 @@ from torch import Tensor
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.affine import Domain, Linear, align, loop_sizes, loop_view
 from numtrace.evaluate.contraction import contract
+from numtrace.evaluate.formats import FORMATS, float_format
 from numtrace.evaluate.linalg import STRUCTURED
 from numtrace.evaluate.nest import Nest
 from numtrace.evaluate.program import Op
@@ -27,6 +28,8 @@ from numtrace.evaluate.typed.rounding import round_to, smallest, unit
 from numtrace.evaluate.typed.sizes import sizes
 from numtrace.evaluate.typed.value import Typed, bounded, lift, together
 from numtrace.evaluate.types import is_float, tensor_type
+
+_F32_MAX = FORMATS["f32"].max_finite
 
 
 @carries(*STRUCTURED)
@@ -71,23 +74,47 @@ def _contraction(op: Op, nest: Nest, machine, inputs: list[Typed], out: Typed, d
             raise UncoveredOp(op.name, "integers that hang on rounding are contracted")
         return Typed(exact, raw, None, together(values))
     terms = prod(domain.sizes[loop] for loop in nest.reductions) + 1
-    narrowest = max(unit(type_) for type_ in nest.sum_types[0])
+    growth = machine.growth(terms, raw.numel(), max(unit(type_) for type_ in nest.sum_types[0]))
+    growth *= _summed_in_f32(terms)
     operands = ((a.typed, maps[0]), (b.typed, maps[1]), (out.typed, nest.out_maps[0]))
     bound, sharp = sizes(*operands, domain, sharp=machine.sharp)
     machine.loose = machine.loose or not sharp
     typed = round_to(raw, element)
     if machine.in_order:
         typed = contract_in_order(*operands, domain, element)
-    bound.mul_(machine.growth(terms, raw.numel(), narrowest) * _summed_in_f32(terms))
-    bound.add_(typed.float().abs(), alpha=unit(element)).add_(terms * smallest(element))
-    nothing = torch.zeros((), dtype=torch.float32).expand(out.exact.shape)
-    if a.bound is not None:
-        bound += summed(a.bound, b.typed.float().abs() + b.error, nothing)
-    if b.bound is not None:
-        bound += summed(a.typed.float().abs(), b.bound, nothing)
-    if out.bound is not None:
-        bound += out.bound
-    return Typed(exact, typed, bound, False)
+    if bounded(values):
+        inherited = out.error
+        if a.bound is not None:
+            inherited = summed(a.bound, b.typed.float().abs() + b.error, inherited)
+        if b.bound is not None:
+            inherited = summed(a.typed.float().abs(), b.bound, inherited)
+    else:
+        inherited = None
+    return Typed(exact, typed, _of_sum(bound, typed, growth, terms, nest.sum_types[0], inherited), False)
+
+
+def _of_sum(
+    sizes: Tensor, typed: Tensor, growth: float, terms: int, types: list[str], inherited: Tensor | None
+) -> Tensor:
+    """The bound of a sum, in place of ``sizes``, the sum of absolute values (float32).
+
+    Args:
+        growth: the relative error of the sum per unit of ``sizes``.
+        types: what a running sum is rounded to; the second one is the result's.
+        inherited: what the terms' own bounds add up to.
+    """
+    if inherited is not None:
+        sizes += inherited
+    # No running sum is greater than that of all terms of one sign, which is half of |terms| and |sum|.
+    limit = min(float_format(type_).max_finite for type_ in types)
+    reached = (sizes + typed.float().abs()).mul_((1 + growth) / 2) if limit < _F32_MAX else None
+    bound = sizes.mul_(growth).add_(typed.float().abs(), alpha=unit(types[1]))
+    bound.add_(terms * max(smallest(type_) for type_ in types))
+    if inherited is not None:
+        bound += inherited
+    if reached is not None and bool((reached >= limit).any()):
+        bound[reached >= limit] = torch.inf  # a running sum may overflow
+    return bound
 
 
 def _summed_in_f32(terms: int) -> float:
@@ -185,20 +212,14 @@ def _reduced(
     if machine.in_order:
         typed = sum_in_order(value.typed.expand(domain.sizes), nest.reductions, start.typed, yielded)
     terms = prod(domain.sizes[loop] for loop in nest.reductions) + 1
-    growth = machine.growth(terms, results, narrowest)
+    growth = machine.growth(terms, results, narrowest) * _summed_in_f32(terms)
     total = value.typed.float().abs().expand(domain.sizes).sum(dim=nest.reductions)
-    bound = (
-        total.mul_(_summed_in_f32(terms))
-        .add_(start.typed.float().abs())
-        .mul_(growth)
-        .add_(typed.float().abs(), alpha=unit(yielded))
-    )
-    bound.add_(terms * smallest(yielded))
+    total += start.typed.float().abs()
+    inherited = None
     if bounded(values):
-        bound += (
-            value.error.expand(domain.sizes).sum(dim=nest.reductions) * _summed_in_f32(terms) + start.error
-        )
-    return Typed(exact, typed, bound, False)
+        inherited = value.error.expand(domain.sizes).sum(dim=nest.reductions).mul_(_summed_in_f32(terms))
+        inherited += start.error
+    return Typed(exact, typed, _of_sum(total, typed, growth, terms, nest.sum_types[index], inherited), False)
 
 
 def _loop(nest: Nest, machine, inputs: list[Typed], outs: list[Typed], whole: Domain) -> tuple[Typed, ...]:
