@@ -62,7 +62,6 @@ class Lanes:
         # The exact lane holds only what differs from the reference lane.
         self.machines[EXACT].globals = {}
         self._tags: dict[int | str, Tag] = {}
-        self._loops = False
 
     def get(self, lane: str, slot: int) -> Any:
         env = self.machines[lane].env
@@ -95,16 +94,15 @@ class Lanes:
         env = self.machines[EXACT].env
         return any(slot in env for slot in slots)
 
-    def walk(self, function: Op, arguments: list[Any], *, loops: bool = False) -> Iterator[Op]:
+    def walk(self, function: Op, arguments: list[Any]) -> Iterator[Op]:
         """Evaluates what lies between dispatches and yields each ``flow.dispatch``, then the terminator.
 
-        The values of a yielded dispatch's results must be set in the lanes before the walk goes on. With ``loops`` a
-        dispatch in one is yielded once per iteration.
+        The values of a yielded dispatch's results must be set in the lanes before the walk goes on. A dispatch in a
+        loop is yielded once per iteration.
 
         Raises:
-            UncoveredOp: a dispatch is in a region that is neither a loop nor a branch, or not to be walked.
+            UncoveredOp: a dispatch is in a region that is neither a loop nor a branch.
         """
-        self._loops = loops
         block = function.regions[0]
         for lane in (COMPILED, REFERENCE):
             self.machines[lane].env.update(zip(block.arguments, arguments, strict=True))
@@ -125,8 +123,6 @@ class Lanes:
     def _around(self, op: Op) -> Iterator[Op]:
         """A loop or a branch with dispatches in it. Which way it goes is as in the compiled program."""
         compiled = self.machines[COMPILED].env
-        if not self._loops:
-            raise UncoveredOp(op.name, "dispatches in a region of it")
         if op.name == "scf.for":
             body, values = op.regions[0], op.operands[3:]
             first, end, step = (int(compiled[slot]) for slot in op.operands[:3])

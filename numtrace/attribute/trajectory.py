@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import count
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -27,7 +28,7 @@ from numtrace.attribute.terms import site_terms
 from numtrace.errors import NumtraceError, UncoveredOp
 from numtrace.evaluate.dispatch import entry_point, evaluate_dispatch
 from numtrace.evaluate.machine import TERMINATORS
-from numtrace.evaluate.program import Op, Program
+from numtrace.evaluate.program import Op, Program, walk
 from numtrace.evaluate.tensors import defined
 from numtrace.evaluate.typed.dispatch import typed_dispatch
 from numtrace.evaluate.typed.machine import TypedMachine
@@ -110,9 +111,11 @@ class Trajectory:
         function: Op,
         arguments: list[Any],
         emit: Emit,
+        exact: Mapping[str, Tensor] = MappingProxyType({}),
     ):
+        """``exact``: globals that the compiler computed and rounded, as the source has them."""
         self.program = program
-        self.lanes = Lanes(program, globals_)
+        self.lanes = Lanes(program, globals_, exact)
         self.summary = Summary()
         self._formed, self._reference, self._names, self._emit = formed, reference, names, emit
         self._scalars = scalars
@@ -162,15 +165,23 @@ class Trajectory:
         yield from self._function(function, function.symbol.removesuffix("$async"), arguments)
 
     def _function(self, function: Op, name: str, arguments: list[Any]) -> Generator[str, list[Tensor], None]:
-        formed = Pairing(self._formed.get(name, ()))
-        ordinals = count()
+        pairing = Pairing(self._formed.get(name, ()))
+        dispatches = [op for op in walk(function.regions) if op.name == "flow.dispatch"]
+        ordinals = {id(op): ordinal for ordinal, op in enumerate(dispatches)}
+        formed: dict[int, Formed] = {}
+        times: Counter[int] = Counter()
         for op in self.lanes.walk(function, arguments):
             if op.name in TERMINATORS:
                 self._outputs(op)
                 return
-            site = f"{name}/{next(ordinals)}"
-            tensors = yield site
-            self._dispatch(op, formed.next(op), site, tensors)
+            key = f"{name}/{ordinals[id(op)]}"
+            tensors = yield key
+            if id(op) not in formed:
+                formed[id(op)] = pairing.next(op)
+            # The k-th time in a loop is a site of its own.
+            site = f"{key}#{times[id(op)]}" if times[id(op)] else key
+            times[id(op)] += 1
+            self._dispatch(op, formed[id(op)], site, tensors)
 
     def _outputs(self, op: Op) -> None:
         values = [slot for slot in op.operands if isinstance(self.lanes.get(REFERENCE, slot), Tensor)]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import torch
@@ -55,10 +57,15 @@ def watched(flow: Program, function: str, params, inputs: list[Tensor]) -> Watch
 
 
 def exact_outputs(
-    flow: Program, function: str, params, inputs: list[Tensor], watch: Watch | None = None
+    flow: Program,
+    function: str,
+    params,
+    inputs: list[Tensor],
+    watch: Watch | None = None,
+    exact: Mapping[str, Tensor] = MappingProxyType({}),
 ) -> list[Tensor]:
-    """The outputs of a flow program evaluated exactly from its inputs on, as its IR has it."""
-    machine = Machine(flow, load_globals(flow, params))
+    """The outputs of a flow program evaluated exactly from its inputs on; ``exact`` are globals to use for its own."""
+    machine = Machine(flow, load_globals(flow, params) | dict(exact))
     machine.watch = watch
     for initializer in flow.initializers:
         machine.run(initializer.regions[0], [])
@@ -67,10 +74,16 @@ def exact_outputs(
     return [value for value in outputs if isinstance(value, Tensor)]
 
 
-def _exact_outputs(variant: Variant, flow: Program, params, inputs: list[Tensor]) -> list[Tensor] | None:
+def _exact_outputs(
+    variant: Variant,
+    flow: Program,
+    params,
+    inputs: list[Tensor],
+    exact: Mapping[str, Tensor] = MappingProxyType({}),
+) -> list[Tensor] | None:
     """See :func:`exact_outputs`; None where an op on the way cannot be evaluated."""
     try:
-        return exact_outputs(flow, variant.job["function"], params, inputs)
+        return exact_outputs(flow, variant.job["function"], params, inputs, exact=exact)
     except UncoveredOp:
         return None
 
@@ -105,5 +118,6 @@ def baseline_outputs(variant: Variant, params, inputs: list[Tensor]) -> list[Ten
     flow = Program.parse(Path(folder, "flow.mlir").read_text(encoding="utf-8"))
     scalars = source_scalars(Program.parse((variant.shared / "source.mlir").read_text(encoding="utf-8")))
     constants = [pair for body in flow.executables.values() for pair in rounded_constants(body, scalars)]
+    tables = {name: table.exact for name, table in folded(variant, flow, params).items()}
     with as_in_source(constants):
-        return _exact_outputs(variant, flow, params, inputs)
+        return _exact_outputs(variant, flow, params, inputs, tables)

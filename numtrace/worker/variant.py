@@ -31,7 +31,7 @@ from numtrace.worker.compilation import (
     instrument,
     no_longer_read,
 )
-from numtrace.worker.exact import make_reference
+from numtrace.worker.exact import folded, make_reference
 from numtrace.worker.modules import archives, arguments, entry, load_globals
 from numtrace.worker.outcome import outcome_fields
 from numtrace.worker.prepare import stored_inputs
@@ -183,6 +183,7 @@ def make_trajectory(
         function=function,
         arguments=arguments(function, inputs),
         emit=emit,
+        exact={name: table.exact for name, table in folded(variant, flow, params).items()},
     )
     return trajectory, reference
 

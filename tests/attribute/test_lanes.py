@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 import numtrace.evaluate  # noqa: F401  (registers the dialects)
 from numtrace.attribute.lanes import COMPILED, EXACT, REFERENCE, Lanes, Tag
-from numtrace.errors import UncoveredOp
 from numtrace.evaluate.program import Program
 
 LOOP = """
@@ -45,7 +43,7 @@ def follow(lanes: Lanes, program: Program, taken: bool) -> tuple[list[tuple[floa
     function = program.functions["main"]
     arguments = [torch.tensor([1.0]), torch.tensor(3), torch.tensor(taken)]
     seen, found = [], []
-    for op in lanes.walk(function, arguments, loops=True):
+    for op in lanes.walk(function, arguments):
         if op.name == "util.return":
             found = [
                 float(lanes.get(lane, slot)) for slot in op.operands for lane in (COMPILED, REFERENCE, EXACT)
@@ -75,10 +73,3 @@ def test_a_branch_is_taken_as_in_the_compiled_program() -> None:
     seen, found = follow(Lanes(program, {}), program, taken=True)
     assert seen[3:] == [(8.0, -1)]
     assert found == [8.0, 27.0, 125.0, 16.0, 81.0, 625.0]
-
-
-def test_without_loops_one_is_uncovered() -> None:
-    program = Program.parse(LOOP)
-    arguments = [torch.tensor([1.0]), torch.tensor(3), torch.tensor(True)]
-    with pytest.raises(UncoveredOp, match=r"scf\.for: dispatches in a region of it"):
-        list(Lanes(program, {}).walk(program.functions["main"], arguments))

@@ -98,7 +98,9 @@ EXPECTED = {
     ),
     "t02b-mha-static-ok": OK,
     "t03a-grid-sample-bilinear-border": lowering("0.921 at the output", "brought in at grid_sampler"),
-    "t04-interpolate-nearest-exact": lowering("2.38 at the output", "brought in at index"),
+    "t04-interpolate-nearest-exact": lowering(
+        "2.38 at the output", "the constants that it rounded are worth 2.38", "mul"
+    ),
     "t06a-clamp-nan": lowering("brought in at clamp"),
     "t07a-argmax-nan": lowering("1 at the output", "brought in at argmax"),
     "t13-addmm-beta0-nan": lowering("NaN or Inf", "brought in at addmm"),
@@ -113,10 +115,11 @@ EXPECTED = {
 
 #: What the judgement of compiled code against the typed meaning must say.
 CODEGEN = {
-    "p06-f32-sum-stagnates": ("codegen-suspect", "generic"),
-    "p07-fast-min-max-drops-nan": ("codegen-bug", "generic"),
-    "t05-pow-negative-base": ("codegen-bug", "pow"),
-    "t11a-sin-large-argument": ("codegen-bug", "sin"),
+    # 2^24 + 1 rounds to 2^24 in f32: what the order of the IR gives, and no wrong code.
+    "p06-f32-sum-stagnates": ("ok", ("the order of a sum costs the most at generic",)),
+    "p07-fast-min-max-drops-nan": ("codegen-bug", ("the code of generic is wrong", "vmvx")),
+    "t05-pow-negative-base": ("codegen-bug", ("the code of pow",)),
+    "t11a-sin-large-argument": ("codegen-bug", ("the code of sin is wrong", "gone with vmvx")),
 }
 
 
@@ -170,13 +173,13 @@ def test_every_case_is_judged() -> None:
 
 @pytest.mark.parametrize("case", CODEGEN)
 def test_codegen_case(case: str, tmp_path: Path) -> None:
-    pytest.skip("needs the codegen verdict")
-    verdict, op = CODEGEN[case]
+    verdict, words = CODEGEN[case]
     code, document, printed = run(case, tmp_path)
     assert document, printed[-2000:]
     last = document["variants"][-1]
-    assert (last["verdict"], code) == (verdict, 1 if verdict == "codegen-bug" else 4), last["reason"]
-    assert op in last["reason"]
+    assert (last["verdict"], code) == (verdict, 1 if verdict == "codegen-bug" else 0), last["reason"]
+    for word in words:
+        assert word in last["reason"]
 
 
 def test_a_loop_around_dispatches(tmp_path: Path) -> None:
@@ -185,8 +188,6 @@ def test_a_loop_around_dispatches(tmp_path: Path) -> None:
     assert document, printed[-2000:]
     (baseline,) = document["variants"]
     assert (baseline["verdict"], code) == ("inconclusive", 4)
-    if "dispatches in a region" in baseline["reason"]:
-        pytest.skip("needs a trajectory through loops")
     assert "0.0441 of 0.486" in baseline["reason"]
 
 
