@@ -13,6 +13,8 @@ from numtrace.evaluate.program import stamps_of
 _NAME = re.compile(r"%[\w$.#-]+")
 #: Elements of a constant that are printed.
 _ELEMENTS = 8
+#: What MLIR prints for a value that it has not numbered.
+_NAMELESS = "<<UNKNOWN SSA VALUE>>"
 #: Ops that hold the program's ops rather than belong to one of them.
 _HOLDERS = ("builtin.module", "func.func", "util.func", "util.initializer", "flow.executable")
 
@@ -50,4 +52,7 @@ def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def _text(op: ir.Operation) -> str:
-    return op.get_asm(enable_debug_info=False, use_local_scope=True, large_elements_limit=_ELEMENTS)
+    text = op.get_asm(enable_debug_info=False, use_local_scope=True, large_elements_limit=_ELEMENTS)
+    if _NAMELESS in text:  # an op that is isolated from what is around it is not numbered with it
+        text = op.get_asm(enable_debug_info=False, large_elements_limit=_ELEMENTS)
+    return text

@@ -24,13 +24,26 @@ class SummingMachine(Machine):
     def __init__(self, program: Program, globals_: dict[str, Any]):
         super().__init__(program, globals_)
         self.sums: dict[int, Sums] = {}
+        self._functions = function_stamps(program)
 
     def step(self, op: Op) -> None:
         super().step(op)
-        if self.domain is None and len(op.stamps) == 1 and len(op.results) == 1:
+        stamp = only_stamp(op, self._functions)
+        if self.domain is None and stamp is not None and len(op.results) == 1:
             value = self.env.get(op.results[0])
             if isinstance(value, Tensor) and value.is_floating_point():
-                self.sums[op.stamps[0]] = sums(value)
+                self.sums[stamp] = sums(value)
+
+
+def function_stamps(program: Program) -> frozenset[int]:
+    """The stamps of the functions: an op of an inlined one carries its function's beside its own."""
+    return frozenset(stamp for function in program.functions.values() for stamp in function.stamps)
+
+
+def only_stamp(op: Op, functions: frozenset[int]) -> int | None:
+    """The source op that ``op`` is of; None where there are several, or none but its function."""
+    own = [stamp for stamp in op.stamps if stamp not in functions]
+    return own[0] if len(own) == 1 else None
 
 
 def sums(value: Tensor) -> Sums:

@@ -7,11 +7,13 @@ from pathlib import Path, PurePath
 from rich.console import Console
 from rich.text import Text
 
-from numtrace.dumps.bisection import Bisection, Stage, Step
+from numtrace.dumps.bisection import Bisection, Stage, Step, Untold
 from numtrace.report.figures import number, visible
 from numtrace.report.layout import Column, heading, labelled, paragraph, table
 from numtrace.report.terminal import show_lines, width_of
 
+#: Passes that are named where it is one of many.
+MOST = 8
 #: Lines of IR that are shown of a side; all of it is in the file.
 LINES = 24
 
@@ -61,16 +63,20 @@ def _step(step: Step, run: Path, width: int) -> list[Text]:
     ran = [one for one in step.passes if one.name] or step.passes
     title = ran[0].name or f"the end of {step.stage}"
     lines = [heading(title if len(ran) == 1 else f"one of {len(ran)} passes", width)]
-    for one in ran:
+    for one in ran[:MOST]:
+        label = "pass" if len(ran) == 1 else "maybe"
+        lines += labelled(label, f"{one.pipeline or title}, on {one.on}", width)
+    if len(ran) > MOST:
         lines += labelled(
-            "pass" if len(ran) == 1 else "maybe", f"{one.pipeline or title}, on {one.on}", width
+            "", f"… and {len(ran) - MOST} more, to {ran[-1].name or 'the end of the stage'}", width
         )
     lines += labelled("stage", step.stage, width)
     looked = f"{step.evaluated} of {step.snapshots} snapshots evaluated"
     sides = "the one before means what the stage before means, the one after does not"
     lines += labelled("looked at", f"{looked}; {sides}" if not step.exhaustive else f"all {looked}", width)
-    for untold in step.unknown:
-        lines += labelled("untold", f"after {untold.name}: {untold.reason}", width)
+    for reason, names in _reasons(step.unknown).items():
+        after = names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+        lines += labelled("untold", f"after {after}: {reason}", width)
     if step.ops:
         first = step.ops[0]
         # A location that is made of names says what stands beside it already.
@@ -89,3 +95,11 @@ def _step(step: Step, run: Path, width: int) -> list[Text]:
         if len(text) > LINES:
             lines.append(Text(f"… {len(text) - LINES} more lines"))
     return lines
+
+
+def _reasons(untold: list[Untold]) -> dict[str, list[str]]:
+    """The passes whose snapshots have no value, by why."""
+    found: dict[str, list[str]] = {}
+    for one in untold:
+        found.setdefault(one.reason, []).append(one.name)
+    return found

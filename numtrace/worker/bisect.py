@@ -123,7 +123,8 @@ class Bisection:
         text, text_after = (snapshot.path.read_text(encoding="utf-8") for snapshot in (before, after))
         program, sums, table = Program.parse(text), self.meanings.sums, self.variant.table
         changed = computing(changed_ops(program, Program.parse(text_after)), table)
-        ops = suspects(entry(program, self.meanings.function), changed, sums[before.path], sums[after.path])
+        function = entry(program, self.meanings.function)
+        ops = suspects(program, function, changed, sums[before.path], sums[after.path])
         old, new = excerpts(text, text_after, {ops[0]}) if ops else ("", "")
         return {
             "passes": [

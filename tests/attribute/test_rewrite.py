@@ -35,7 +35,7 @@ def found(*replacements: tuple[str, str]) -> list[int]:
         assert old in after
         after = after.replace(old, new)
     (program, sums), (other, now) = evaluated(PROGRAM), evaluated(after)
-    return suspects(program.functions["main"], changed_ops(program, other), sums, now)
+    return suspects(program, program.functions["main"], changed_ops(program, other), sums, now)
 
 
 def test_the_op_that_was_rewritten_wrongly_is_found_and_not_its_readers():
@@ -63,3 +63,17 @@ def test_an_op_that_was_fused_with_another_is_named_before_its_readers():
     fused = ("%2 = arith.mulf %1, %c : tensor<2xf32> loc(\"numtrace.2\")",
              "%2 = arith.addf %1, %c : tensor<2xf32> loc(fused[\"numtrace.2\", \"numtrace.9\"])")  # fmt: skip
     assert found(fused)[0] == 2
+
+
+def test_the_stamp_of_a_function_beside_an_ops_own_is_no_second_op():
+    """What was inlined carries both: the op, at the call in the function."""
+    inlined = PROGRAM.replace('loc("numtrace.1")', 'loc(callsite("numtrace.1" at "numtrace.0"))')
+    inlined = inlined.replace(
+        "  util.return %4 : tensor<2xf32>\n}", '  util.return %4 : tensor<2xf32>\n} loc("numtrace.0")'
+    )
+    (program, sums), (other, now) = (
+        evaluated(inlined),
+        evaluated(inlined.replace("math.exp %a", "math.exp2 %a")),
+    )
+    changed = [stamp for stamp in changed_ops(program, other) if stamp]
+    assert suspects(program, program.functions["main"], changed, sums, now) == [1]
