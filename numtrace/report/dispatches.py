@@ -18,11 +18,12 @@ from numtrace.dumps.schema import (
     Timings,
     Variant,
 )
-from numtrace.report.figures import number, op_names, tensor_type
+from numtrace.report.figures import bound_share, number, op_names, tensor_type
 from numtrace.report.findings import finding_lines
 from numtrace.report.layout import Column, heading, labelled, table, table_width
 from numtrace.report.variants import verdict_style, verdict_text
 
+_SEMANTIC = ("inherited", "introduced", "semantic")
 #: Narrower than this, a dispatch takes two lines.
 _ONE_LINE = 120
 _REASONS_SHOWN = 5
@@ -165,7 +166,9 @@ def _worst(
     lines = [Text(), Text(f"  worst by {key} error, max abs{of}", style="bold")]
     site, kind, match = Column("site"), Column("tensor", shrinks=True), Column("match")
     ops, module = Column("ops", shrinks=True), Column("module", shrinks=True)
-    terms = {name: Column(name, right=True) for name in ("inherited", "introduced", "semantic")}
+    shown_terms = ("inherited", "introduced", "rounding", "codegen") if key == "introduced" else _SEMANTIC
+    terms = {name: Column(name, right=True) for name in shown_terms}
+    bound = [Column("of bound", right=True)] if key == "introduced" else []
     for s in shown:
         site.add(s.id)
         kind.add(tensor_type(s.shape, s.dtype))
@@ -176,11 +179,14 @@ def _worst(
         for name, column in terms.items():
             term = getattr(s, name)
             column.add(number(term.max_abs if term else None), "bold" if name == key else "")
-    if width >= _ONE_LINE or table_width([site, ops, module, kind, *terms.values(), match]) <= width - 2:
-        head, rows = table([site, ops, module, kind, *terms.values(), match], width, indent=2)
+        for column in bound:
+            guilty = s.code in ("suspect", "proven")
+            column.add(bound_share(s.code, s.bound_ratio), "bold red" if guilty else "")
+    if width >= _ONE_LINE or table_width([site, ops, module, kind, *terms.values(), *bound, match]) <= width - 2:
+        head, rows = table([site, ops, module, kind, *terms.values(), *bound, match], width, indent=2)
         lines += [head, *rows]
     else:
-        head, rows = table([site, kind, *terms.values(), match], width, indent=2)
+        head, rows = table([site, kind, *terms.values(), *bound, match], width, indent=2)
         _, names = table([ops, module], width, indent=4)
         lines.append(head)
         lines += [line for pair in zip(rows, names, strict=True) for line in pair]

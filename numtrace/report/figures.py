@@ -68,3 +68,12 @@ def near(path: Path) -> str:
     """``path`` from here when it lies below, else as it is."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def bound_share(code: str | None, ratio: float | None) -> str:
+    """How much of its bound an error is: a number, ``inf`` where it may not be at all, ``none`` without a bound."""
+    if code is None:
+        return "-"
+    if code == "unbounded":
+        return "none"
+    return "inf" if ratio is None else f"{ratio:.2g}"

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from numtrace.dumps.code import Code
 from numtrace.report.code_view import lowering_lines
-from numtrace.report.figures import count, near, number, op_names, tensor_type
+from numtrace.report.figures import bound_share, count, near, number, op_names, tensor_type
 from numtrace.report.layout import Column, heading, labelled, paragraph, table
 from numtrace.report.terminal import show_lines, width_of
 
@@ -58,13 +58,14 @@ def _behaviour(record: dict[str, Any]) -> str:
 
 
 def _rows(record: dict[str, Any], width: int) -> list[Text]:
-    titles = ("max abs", "rel L2", "max ulp", "NaN", "Inf")
+    titles = ("max abs", "rel L2", "max ulp", "NaN", "Inf", "of bound")
     columns = [Column("error of"), *(Column(title, right=True) for title in titles), Column("", shrinks=True)]
     rows = [("in the run", record["in_run"], "")]
     rows += [(_name(route), _figures(route, record), _remark(route)) for route in record["routes"]]
     for name, figures, remark in rows:
         cells = [number(figures.get(key)) for key in ("max_abs", "rel_l2", "max_ulp")]
         cells += [count(figures.get(key)) for key in ("nan", "inf")]
+        cells.append(bound_share(figures.get("code"), figures.get("bound_ratio")))
         for column, cell in zip(columns, [name, *cells, remark], strict=True):
             column.add(cell)
     head, body = table(columns, width, indent=2)

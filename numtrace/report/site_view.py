@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from numtrace.dumps.schema import Site, Variant
-from numtrace.report.figures import count, decimal, index, number, op_names, tensor_type
+from numtrace.report.figures import bound_share, count, decimal, index, number, op_names, tensor_type
 from numtrace.report.layout import Column, heading, labelled, table
 
 _TERMS = ("total", "inherited", "introduced", "semantic", "rounding", "codegen")
@@ -34,13 +34,27 @@ def site_view(variant: Variant, site: Site, width: int) -> list[Text]:
     if site.additivity is not None:
         added = f"the three terms add up to within {site.additivity:.3g} ulp of float64"
         lines += labelled("check", added, width)
-    if isinstance(site.bound_ratio, float):
-        lines += labelled("bound", f"{site.bound_ratio:.3g} of the probabilistic bound", width)
+    if site.code is not None:
+        lines += labelled("code", _code(site), width, "" if site.code in ("within", "unbounded") else "bold red")
     for stage, file in variant.files.items():
         lines += labelled("file", f"{stage}: {file}", width)
     for file in site.kept:
         lines += labelled("kept", file, width)
     return lines
+
+
+def _code(site: Site) -> str:
+    if site.code == "unbounded":
+        return f"no error bound: {site.unbounded_reason}"
+    text = f"{bound_share(site.code, site.bound_ratio)} of the probabilistic bound: {site.code}"
+    if site.code != "within":
+        text += (
+            f"; {site.over_bound} elements beyond it, the worst at {index(site.over_at)}; "
+            f"{bound_share(site.code, site.proven_ratio)} of the deterministic one"
+        )
+    if site.free:
+        text += f"; {site.free} elements that it says nothing of"
+    return text
 
 
 def _terms(site: Site, width: int) -> list[Text]:

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from iree.compiler import ir
-from torch import Tensor
 
-from numtrace.attribute.terms import site_terms
-from numtrace.errors import UncoveredOp
-from numtrace.evaluate.dispatch import evaluate_dispatch
-from numtrace.evaluate.machine import Machine
 from numtrace.evaluate.program import Program
-from numtrace.evaluate.tensors import defined
-from numtrace.evaluate.types import tensor_type
 from numtrace.instrument.runtime import run_module, shared_cores
 from numtrace.worker.alone import Alone, Setting
 from numtrace.worker.capture import Capture, Captured
 from numtrace.worker.channel import Channel
+from numtrace.worker.judge import Judge
 from numtrace.worker.modules import archives, arguments, entry, load_globals
 from numtrace.worker.prepare import stored_inputs
 from numtrace.worker.routes import OWN, ROUTES, Route
@@ -78,32 +71,6 @@ def capture(job: dict[str, Any], program: Program) -> Captured:
         callback=walk.receive,
     )
     return walk.captured
-
-
-class Judge:
-    """What is said of the results of a dispatch: the error of one of them against its exact value.
-
-    ``why``: why there is no exact value, in words; None when there is one.
-    """
-
-    def __init__(self, program: Program, captured: Captured, result: int):
-        self._result = result
-        self._dtype = tensor_type(captured.op.result_types[result])[1]
-        self.exact: list[Tensor] | None = None
-        self.why: str | None = None
-        try:
-            self.exact = evaluate_dispatch(Machine(program), captured.op, captured.operands)
-        except UncoveredOp as error:
-            self.why = str(error)
-        self.defined = None if self.exact is None else [defined(value) for value in self.exact]
-
-    def __call__(self, results: Sequence[Tensor]) -> dict[str, Any]:
-        """The figures of ``results``: what every row of the report shows, for the run's value and each route's."""
-        if self.exact is None:
-            return {}
-        made, exact = results[self._result], self.exact[self._result]
-        term = site_terms(made, exact, exact, exact, self._dtype)["introduced"]
-        return {key: term[key] for key in ("max_abs", "at", "rel_l2", "max_ulp", "nan", "inf")}
 
 
 def _routes(job: dict[str, Any]) -> list[Route]:
