@@ -173,6 +173,12 @@ def bisect(
     )  # fmt: skip
     with Progress() as progress:
         document, run_directory = search(request, progress, every=every)
+    _print_bisection(document, run_directory, json_)
+    print(f"run directory: {run_directory}", file=sys.stderr)
+    raise typer.Exit(int(exit_code(document)))
+
+
+def _print_bisection(document: Any, run_directory: Path, json_: bool) -> None:
     with _standard_output():
         if json_:
             from numtrace.dumps.bisection import encode
@@ -183,8 +189,6 @@ def bisect(
             from numtrace.report.terminal import make_console
 
             print_bisection(document, run_directory, make_console(sys.stdout))
-    print(f"run directory: {run_directory}", file=sys.stderr)
-    raise typer.Exit(int(exit_code(document)))
 
 
 @contextmanager
@@ -238,10 +242,14 @@ def show(
     ] = "",
     top: Annotated[int, typer.Option(min=1, help="Dispatches shown per table.")] = 8,
 ) -> None:
-    """Show a finished run again: all of it, one variant, or one site and its code."""
+    """Show a finished run again: all of it, one variant, or one site and its code; or what bisect found."""
+    from numtrace.dumps import bisection
     from numtrace.dumps.rundir import load
     from numtrace.report.terminal import make_console, print_report, print_site
 
+    if (found := bisection.load(run_directory)) is not None:
+        _print_bisection(found, run_directory, json_)
+        return
     report = load(run_directory)
     if codegen:
         _dump_code(run_directory, variant, site, python)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from numtrace.dumps.schema import Environment, Target, Tool
+from numtrace.errors import UsageError
 
 FORMAT = "numtrace.bisect"
 VERSION = 1
@@ -105,3 +107,27 @@ class Bisection(msgspec.Struct, kw_only=True, frozen=True):
 
 def encode(document: Bisection) -> bytes:
     return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+
+
+def load(run: Path) -> Bisection | None:
+    """The document in a run directory; None where it is not one of a search.
+
+    Raises:
+        UsageError: the document is of another version, or was cut off.
+    """
+    file = run / FILE
+    try:
+        document = msgspec.json.decode(file.read_bytes(), type=Bisection)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror or error}") from None
+    except msgspec.DecodeError as error:
+        raise UsageError(
+            f"{file} is not a document of numtrace bisect that this version reads: {error}"
+        ) from None
+    if (document.format, document.version) != (FORMAT, VERSION):
+        raise UsageError(
+            f"{file} is {document.format} version {document.version}; this numtrace reads {FORMAT} {VERSION}"
+        )
+    return document

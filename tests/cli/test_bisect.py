@@ -98,6 +98,8 @@ def test_winograd_on_a_convolution_with_a_bias_is_named_with_its_ir(numtrace, co
         assert (tmp_path / "found" / step[side]["file"]).is_file()
     assert json.loads((tmp_path / "found" / "bisect.json").read_text()) == document
     assert [stage["name"] for stage in document["stages"]] == ["input", "preprocessing"]
+    shown = numtrace("show", "found", "--json")
+    assert (shown.code, shown.document) == (0, document)
 
 
 def test_winograd_on_a_convolution_that_begins_with_zero_changes_nothing(numtrace, conv):
