@@ -153,4 +153,4 @@ def write(rows: dict[str, dict[str, str]]) -> None:
     text = re.sub(r"(= \{\n)(?:.*\n)*?(\}\n# fmt: on)", lambda m: m[1] + body + "\n" + m[2], text)
     cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     where = f"IREE {VERSION}, torch {torch.__version__}, {platform.machine()} ({cpu[1] if cpu else 'unknown'}, AVX-512)"
-    path.write_text(re.sub(r"(--write``: ).*", lambda m: m[1] + where + ".", text, count=1))
+    path.write_text(re.sub(r"(Measured with ).*", lambda m: m[1] + where + ".", text, count=1))
