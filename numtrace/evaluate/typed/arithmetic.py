@@ -192,11 +192,23 @@ def narrowed(value: Typed, element: str) -> Typed:
         bound = bound.float()
     elif element in LEFT_OUT:
         bound = _apart(value.typed, typed.to(value.typed.dtype)).float()  # exact: neighbours
+    if element == "f16":
+        bound = _or_zero(typed, bound)
     if element.startswith("f8"):
         # Beyond the largest number hardware and libraries differ: NaN, infinity, or the largest number.
         beyond = value.wide.abs() + value.error > float_format(element).max_finite
         bound = torch.where(beyond, torch.inf, 0.0 if bound is None else bound).float()
     return Typed(value.exact, typed, bound, False)
+
+
+def _or_zero(typed: Tensor, bound: Tensor | None) -> Tensor | None:
+    """The bound where a result below the normal range may be zero instead."""
+    size = typed.abs().float()
+    error = torch.zeros((), dtype=torch.float32).expand(size.shape) if bound is None else bound
+    low = (size - error < smallest("f16")) & (size > 0)
+    if not bool(low.any()):
+        return bound
+    return torch.where(low, size.clamp(max=smallest("f16")) + error, error)
 
 
 def _apart(a: Tensor, b: Tensor) -> Tensor:
