@@ -76,8 +76,8 @@ def take(
 def split(printed: str) -> Iterator[tuple[str, str, str]]:
     """Pass, the op that it ran on, and the module's text, for each module in what the compiler printed."""
     headers = list(_HEADER.finditer(printed))
-    ends = [header.start() for header in headers[1:]] + [len(printed)]
-    for header, end in zip(headers, ends, strict=True):
+    ends = [*(header.start() for header in headers[1:]), len(printed)]  # one, too, where there is no header
+    for header, end in zip(headers, ends, strict=False):
         pipeline = _pipeline(header["pass"])
         if pipeline.startswith(_ADAPTORS):
             continue

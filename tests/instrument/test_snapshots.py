@@ -38,6 +38,11 @@ def test_a_pass_that_only_runs_others_is_left_out():
     assert list(split(printed)) == []
 
 
+def test_where_no_pass_changed_anything_there_is_nothing():
+    assert list(split("")) == []
+    assert list(split("warning: and no module\n")) == []
+
+
 def test_the_spelling_of_older_compilers():
     printed = HEAD.format("CSE (cse) ('func.func' operation: @f)") + MODULE.format("a") + "\n\n"
     assert [(name, scope) for name, scope, _ in split(printed)] == [("cse", "func.func @f")]
