@@ -72,7 +72,7 @@ def _exponentials(given: Typed, dims: list[int], element: str, base_two: bool = 
     assert shifted.bound is not None
     found = measurement("math.exp2" if base_two else "math.exp", element)
     # Its argument is rounded by so much of it, whatever the base.
-    doubtful = in_doubt(shifted, found.argument)
+    doubtful = in_doubt(shifted, found)
     at = Typed(shifted.exact, shifted.wide / math.log(2), None, False) if base_two else shifted
     raw = torch.exp(shifted.wide)
     # Of exp(-inf) there is no doubt.

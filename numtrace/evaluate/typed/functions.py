@@ -42,7 +42,7 @@ def function(op: Op, machine, a: Any) -> Typed:
     found = measurement(op.name, element_of(op))
     exact = fn(op, machine, value.exact)
     raw = exact if value.same else fn(op, machine, value.wide)
-    doubtful = in_doubt(value, found.argument)
+    doubtful = in_doubt(value, found)
     inherited = None
     if doubtful.bound is not None:
         if op.name in ("math.sin", "math.cos"):
@@ -65,12 +65,21 @@ def measurement(name: str, element: str) -> Accuracy:
     return found
 
 
-def in_doubt(value: Typed, argument: float) -> Typed:
-    """``value`` with ``argument``·|x| added to its bound: what the code may round the argument by."""
-    if not argument:
+def in_doubt(value: Typed, found: Accuracy) -> Typed:
+    """``value`` with what the code may round the argument by added to its bound, where it is accurate at all."""
+    if not found.argument:
         return value
-    error = value.wide.abs().float().mul_(argument).add_(value.error)
+    error = value.wide.abs().float().mul_(found.argument)
+    error = torch.where(_accurate(found, value.wide), error, 0.0).add_(value.error)
     return Typed(value.exact, value.typed, error, value.same)
+
+
+def _accurate(found: Accuracy, x: Tensor) -> Tensor:
+    """A mask of the arguments that lie in an interval in which the function is accurate."""
+    inside = torch.zeros(x.shape, dtype=torch.bool)
+    for interval in found.accurate:
+        inside |= (x >= interval.low) & (x <= interval.high)
+    return inside
 
 
 def measured(
@@ -109,19 +118,27 @@ def power(op: Op, machine, *operands: Any) -> Typed:
     raw = fn(op, machine, base.wide, exponent.wide)
     found = measurement("math.powf", element_of(op))
     inherited = None
-    exponent = in_doubt(exponent, found.argument)
     if bounded((base, exponent)):
-        inherited = torch.zeros_like(raw)
-        for left in (-1, 1):
-            for right in (-1, 1):
-                corner = fn(
-                    op, machine,
-                    base.wide + left * base.error.double(), exponent.wide + right * exponent.error.double(),
-                )  # fmt: skip
-                inherited = torch.maximum(inherited, (corner - raw).abs().nan_to_num(torch.inf, torch.inf))
-        inherited = inherited.float()
+        inherited = _between_corners(lambda x, y: fn(op, machine, x, y), base, exponent, raw)
+    if found.argument and not op.name.endswith("i"):
+        # Rounding the product y·log|x| is a change of y, but no integer y of a negative x becomes another's.
+        size = base.wide.abs()
+        middle = torch.pow(size, exponent.wide)
+        ends = [(torch.pow(size, exponent.wide * (1 + s * found.argument)) - middle).abs() for s in (-1, 1)]
+        own = torch.maximum(*ends).nan_to_num(0.0, torch.inf).float()
+        inherited = own if inherited is None else inherited + own
     exact = fn(op, machine, base.exact, exponent.exact)
     return measured(found, base, exact, raw, inherited, element_of(op))
+
+
+def _between_corners(function: Callable[[Tensor, Tensor], Tensor], a: Typed, b: Typed, at: Tensor) -> Tensor:
+    """As :func:`between_ends`, for a function that is monotone in each of two arguments."""
+    found = torch.zeros(at.shape, dtype=torch.float32)
+    for left in (-1, 1):
+        for right in (-1, 1):
+            corner = function(a.wide + left * a.error.double(), b.wide + right * b.error.double())
+            found = torch.maximum(found, (corner - at).abs().nan_to_num(torch.inf, torch.inf).float())
+    return found
 
 
 @carries("math.atan2")
