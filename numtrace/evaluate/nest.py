@@ -119,7 +119,7 @@ class Nest:
             return None
         left, right = op.operands
         self.factor_casts = (self._casts(left), self._casts(right))
-        self.sum_types[0].append(_element(op.result_types[0]))
+        self.sum_types[0].insert(0, _element(op.result_types[0]))
         return found
 
     def _uncast(self, slot: int) -> int:

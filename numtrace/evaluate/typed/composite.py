@@ -85,7 +85,7 @@ def _total(machine, value: Typed, dims: list[int], element: str, terms: int) -> 
     raw = value.wide.sum(dim=dims, keepdim=True)
     sizes = value.wide.abs().sum(dim=dims, keepdim=True).float()
     errors = value.error.sum(dim=dims, keepdim=True)
-    bound = (sizes + errors) * machine.growth(terms, exact.numel(), unit(element))
+    bound = (sizes + errors) * machine.summation(terms, exact.numel(), element).growth
     bound += errors + raw.abs().float() * unit(element) + terms * smallest(element)
     return Typed(exact, round_to(raw, element), bound, False)
 
@@ -108,7 +108,7 @@ def winograd(op: Op, machine, value: Any, out: Any) -> Typed:
     size = matrix.abs().float()
     sizes = transform(op, given.typed.float().abs(), target.exact, size)
     products, entries = matrix.shape[1] + 1, 2 * unit(element)
-    growth = 2 * machine.growth(products, raw.numel(), unit(element)) + entries
+    growth = 2 * machine.summation(products, raw.numel(), element).growth + entries
     typed = round_to(raw, element)
     # What is lost below the normal range in the first product is multiplied in the second.
     lost = products * (1 + float(size.sum(dim=1).max())) * smallest(element)
@@ -196,7 +196,7 @@ def _product(machine, a, b, out, domain: Domain, terms: int | None = None) -> Ty
     contracted = (loops_of(left_map) | loops_of(right_map)) - loops_of(out_map)
     terms = terms or _points(domain.sizes, contracted) + 1
     size_a, size_b = left.typed.float().abs(), right.typed.float().abs()
-    growth = machine.growth(terms, raw.numel(), unit("f32"))
+    growth = machine.summation(terms, raw.numel(), "f32").growth
     bound = summed(size_a, size_b) * growth
     bound += raw.abs().float() * unit("f32") + terms * smallest("f32")
     if left.bound is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -14,18 +13,17 @@ from numtrace.evaluate.program import Op, Program
 from numtrace.evaluate.registry import lookup
 from numtrace.evaluate.typed.moves import moved
 from numtrace.evaluate.typed.registry import rule_of
+from numtrace.evaluate.typed.summation import Summation
 from numtrace.evaluate.typed.value import Typed, bounded, lift, together
 from numtrace.evaluate.types import is_float, tensor_type
-
-#: The probability that one site's rounding errors exceed the probabilistic bound though the code is right.
-FAILURE = 2.0**-30
 
 
 class TypedMachine(Machine):
     """Evaluates ops on typed values; what no tensor data flows into stays plain, as in ``Machine``.
 
     Args:
-        deterministic: bounds that hold for every rounding error, instead of with probability 1 - FAILURE.
+        deterministic: bounds that hold for every rounding error, instead of with probability 1 - FAILURE
+            (``typed/summation.py``).
         in_order: the typed meaning sums term by term, rounding each time (``typed/order.py``).
         sharp: no bound is made wider than it need be to save work (``typed/sizes.py``); ``loose`` tells whether
             one was.
@@ -45,23 +43,9 @@ class TypedMachine(Machine):
         self.sharp = sharp
         self.loose = False
 
-    def growth(self, terms: int, results: int, unit: float) -> float:
-        """The relative error of a sum of ``terms`` in any order, per unit of the sum of absolute values.
-
-        Deterministic: n·u, which holds without a restriction on n (C.-P. Jeannerod and S. M. Rump, "Improved
-        error bounds for inner products in floating-point arithmetic", SIAM J. Matrix Anal. Appl. 34(2), 2013).
-        Probabilistic: exp(λ√n·u + n·u²/(1-u)) - 1 (N. J. Higham and T. Mary, "A new approach to probabilistic
-        rounding error analysis", SIAM J. Sci. Comput. 41(5), 2019, theorem 2.4), with λ such that all n
-        roundings of all ``results`` sums keep to it with probability 1 - FAILURE: 2·N·exp(-λ²(1-u)²/2).
-        Of f64 twice that: the typed meaning, which is summed in float64, is as far off.
-        """
-        sides = 2 if unit <= 2.0**-53 else 1
-        worst = sides * terms * unit
-        if self.deterministic:
-            return worst
-        chance = math.sqrt(2 * math.log(2 * max(results, 1) / FAILURE)) / (1 - unit)
-        exponent = chance * math.sqrt(terms) * unit + terms * unit * unit / (1 - unit)
-        return min(worst, sides * math.expm1(exponent)) if exponent < 700 else worst
+    def summation(self, terms: int, results: int, *types: str) -> Summation:
+        """``results`` sums of ``terms`` terms each, rounded to ``types`` (the last is the result's)."""
+        return Summation(terms, results, types, self.deterministic)
 
     def _evaluate(self, op: Op) -> None:
         env = self.env

@@ -1,7 +1,7 @@
 """Structured ops in both meanings: the same loops as in ``evaluate/structured.py``, with the bound carried along.
 
 A contraction or a reduction is summed exactly and rounded once to the type of its accumulator. Code may sum in any
-order, fused or not: the bound is growth(n)·Σ|terms| (see ``TypedMachine.growth``) plus what the terms' own bounds add.
+order, fused or not: the bound is that of ``typed/summation.py``, plus what the terms' own bounds add.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from torch import Tensor
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.affine import Domain, Linear, align, loop_sizes, loop_view
 from numtrace.evaluate.contraction import contract
-from numtrace.evaluate.formats import FORMATS, float_format
 from numtrace.evaluate.linalg import STRUCTURED
 from numtrace.evaluate.nest import Nest
 from numtrace.evaluate.program import Op
@@ -24,12 +23,10 @@ from numtrace.evaluate.structured import REDUCTIONS, STRIPE, same_dtype
 from numtrace.evaluate.typed.arithmetic import narrowed
 from numtrace.evaluate.typed.order import contract_in_order, sum_in_order
 from numtrace.evaluate.typed.registry import carries
-from numtrace.evaluate.typed.rounding import round_to, smallest, unit
+from numtrace.evaluate.typed.rounding import round_to
 from numtrace.evaluate.typed.sizes import sizes
 from numtrace.evaluate.typed.value import Typed, bounded, lift, together
 from numtrace.evaluate.types import is_float, tensor_type
-
-_F32_MAX = FORMATS["f32"].max_finite
 
 
 @carries(*STRUCTURED)
@@ -74,10 +71,9 @@ def _contraction(op: Op, nest: Nest, machine, inputs: list[Typed], out: Typed, d
             raise UncoveredOp(op.name, "integers that hang on rounding are contracted")
         return Typed(exact, raw, None, together(values))
     terms = prod(domain.sizes[loop] for loop in nest.reductions) + 1
-    growth = machine.growth(terms, raw.numel(), max(unit(type_) for type_ in nest.sum_types[0]))
-    growth *= _summed_in_f32(terms)
+    sums = machine.summation(terms, raw.numel(), *nest.sum_types[0])
     operands = ((a.typed, maps[0]), (b.typed, maps[1]), (out.typed, nest.out_maps[0]))
-    bound, sharp = sizes(*operands, domain, sharp=machine.sharp)
+    total, sharp = sizes(*operands, domain, sharp=machine.sharp)
     machine.loose = machine.loose or not sharp
     typed = round_to(raw, element)
     if machine.in_order:
@@ -90,36 +86,7 @@ def _contraction(op: Op, nest: Nest, machine, inputs: list[Typed], out: Typed, d
             inherited = summed(a.typed.float().abs(), b.bound, inherited)
     else:
         inherited = None
-    return Typed(exact, typed, _of_sum(bound, typed, growth, terms, nest.sum_types[0], inherited), False)
-
-
-def _of_sum(
-    sizes: Tensor, typed: Tensor, growth: float, terms: int, types: list[str], inherited: Tensor | None
-) -> Tensor:
-    """The bound of a sum, in place of ``sizes``, the sum of absolute values (float32).
-
-    Args:
-        growth: the relative error of the sum per unit of ``sizes``.
-        types: what a running sum is rounded to; the second one is the result's.
-        inherited: what the terms' own bounds add up to.
-    """
-    if inherited is not None:
-        sizes += inherited
-    # No running sum is greater than that of all terms of one sign, which is half of |terms| and |sum|.
-    limit = min(float_format(type_).max_finite for type_ in types)
-    reached = (sizes + typed.float().abs()).mul_((1 + growth) / 2) if limit < _F32_MAX else None
-    bound = sizes.mul_(growth).add_(typed.float().abs(), alpha=unit(types[1]))
-    bound.add_(terms * max(smallest(type_) for type_ in types))
-    if inherited is not None:
-        bound += inherited
-    if reached is not None and bool((reached >= limit).any()):
-        bound[reached >= limit] = torch.inf  # a running sum may overflow
-    return bound
-
-
-def _summed_in_f32(terms: int) -> float:
-    """What makes a bound of a sum of ``terms`` absolute values that was itself summed in float32."""
-    return 1 + 2 * terms * 2.0**-24
+    return Typed(exact, typed, sums.bound(total, typed, inherited), False)
 
 
 def _through_casts(value: Typed, types: list[str]) -> Typed:
@@ -204,7 +171,7 @@ def _reduced(
             if not exact.is_floating_point():
                 bound = torch.where(bound > 0, torch.inf, 0.0)
         return Typed(exact, typed, bound, same)
-    yielded, narrowest = nest.sum_types[index][1], max(unit(type_) for type_ in nest.sum_types[index])
+    yielded = nest.sum_types[index][-1]
     raw = exact
     if not same:
         raw = start.wide + value.typed.expand(domain.sizes).sum(dim=nest.reductions, dtype=torch.float64)
@@ -212,14 +179,14 @@ def _reduced(
     if machine.in_order:
         typed = sum_in_order(value.typed.expand(domain.sizes), nest.reductions, start.typed, yielded)
     terms = prod(domain.sizes[loop] for loop in nest.reductions) + 1
-    growth = machine.growth(terms, results, narrowest) * _summed_in_f32(terms)
+    sums = machine.summation(terms, results, *nest.sum_types[index])
     total = value.typed.float().abs().expand(domain.sizes).sum(dim=nest.reductions)
     total += start.typed.float().abs()
     inherited = None
     if bounded(values):
-        inherited = value.error.expand(domain.sizes).sum(dim=nest.reductions).mul_(_summed_in_f32(terms))
+        inherited = value.error.expand(domain.sizes).sum(dim=nest.reductions)
         inherited += start.error
-    return Typed(exact, typed, _of_sum(total, typed, growth, terms, nest.sum_types[index], inherited), False)
+    return Typed(exact, typed, sums.bound(total, typed, inherited), False)
 
 
 def _loop(nest: Nest, machine, inputs: list[Typed], outs: list[Typed], whole: Domain) -> tuple[Typed, ...]:
