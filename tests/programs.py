@@ -79,6 +79,8 @@ class Bench:
         text: str,
         arrays: dict[str, Any] | None = None,
         params: Sequence[tuple[str, str]] = (),
+        inputs: Sequence[str] = (),
+        flags: Sequence[str] = FLAGS,
     ):
         self.folder = folder
         (folder / "model").mkdir(parents=True)
@@ -90,7 +92,7 @@ class Bench:
             self.params.append(["model", str(folder / "weights.irpa")])
         self._job = {
             "folder": str(folder / "model"), "shared": str(folder / "model"), "model": str(model), "function": None,
-            "params": self.params, "inputs": [], "expected": [], "seed": 0, "seeds": 1, "flags": FLAGS,
+            "params": self.params, "inputs": [*inputs], "expected": [], "seed": 0, "seeds": 1, "flags": [*flags],
             "device": "local-task", "threads": 2, "compile_timeout": 120.0, "tolerance": None, "known": {},
         }  # fmt: skip
         recorder = Recorder()
@@ -105,8 +107,12 @@ class Bench:
             "folder": str(folder),
             "passes": list(passes),
             "pipeline": probe.join([registry.get(name) for name in passes]),
-            "flags": [*FLAGS, *flags],
+            "flags": [*self._job["flags"], *flags],
         }  # fmt: skip
+
+    def table(self) -> list[dict[str, Any]]:
+        """The source ops by their stamp."""
+        return json.loads((self.folder / "model" / "ops.json").read_text())
 
     def run(self, *passes: str, flags: Sequence[str] = ()) -> Ran:
         """Runs the variant with ``passes`` (none: the baseline) and returns what its worker sent."""
