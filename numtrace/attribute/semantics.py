@@ -95,7 +95,7 @@ def semantic_findings(
         "output_max_abs": found.max_abs if found else 0.0,
         "output_rel_l2": norm if found else 0.0,
     }
-    findings = [common | at_op for at_op in _by_op(own, changed, blamed)]
+    findings = [common | at_op for at_op in _by_op(own, sites, changed, blamed)]
     if found and not record["tainted"] and (not findings or _unsited(record, baseline)):
         findings.append(common | _at_outputs(record, found if not findings else None))
     return [*findings, *constants]
@@ -135,22 +135,29 @@ def _semantic(site: dict[str, Any]) -> dict[str, Any]:
 
 
 def _by_op(
-    sites: Sequence[dict[str, Any]], changed: Collection[int], blamed: Collection[str]
+    own: Sequence[dict[str, Any]],
+    sites: Sequence[dict[str, Any]],
+    changed: Collection[int],
+    blamed: Collection[str],
 ) -> Iterable[dict[str, Any]]:
-    """By the source op that can have made a site differ: of those at work in it the changed ones, else its root."""
+    """By the source op that can have made a site differ: of those at work in it the changed ones, else its root.
+
+    A site that several can have made counts for each of them: none may hide behind another.
+    """
     names: dict[Any, str] = {}
     groups: dict[Any, list[dict[str, Any]]] = {}
-    for site in sites:
+    for site in own:
         made = zip(site["made_by"], site["made_by_names"], strict=True)
         touched: dict[Any, str] = {stamp: name for stamp, name in made if stamp in changed}
         touched = {stamp: name for stamp, name in touched.items() if name in blamed} or touched
         for key, name in (touched or {_root(site): site["op"]}).items():
             names[key] = name
             groups.setdefault(key, []).append(site)
-    modules = {site["op"]: site.get("module", "") for site in sites}
+    modules = {site["op"]: site.get("module", "") for site in reversed(sites)}
     for key, group in groups.items():
-        module = modules.get(names[key], group[0].get("module", ""))
-        yield _finding(names[key], module, sorted(group, key=_size, reverse=True))
+        at = sorted(group, key=_size, reverse=True)
+        others = [names[other] for other, theirs in groups.items() if other != key and any(at[0] is one for one in theirs)]
+        yield _finding(names[key], modules.get(names[key], at[0].get("module", "")), at, others)
 
 
 def _root(site: dict[str, Any]) -> tuple[str, ...]:
@@ -163,11 +170,12 @@ def _size(site: dict[str, Any]) -> float:
     return float("inf") if largest is None else largest
 
 
-def _finding(op: str, module: str, sites: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _finding(op: str, module: str, sites: Sequence[dict[str, Any]], others: Sequence[str]) -> dict[str, Any]:
     worst = sites[0]
     term = _semantic(worst)
     size = "nothing finite" if term["max_abs"] is None else f"up to {term['max_abs']:.3g}"
     norm = "" if term["rel_l2"] is None else f", rel L2 {term['rel_l2']:.3g}"
+    beside = f", together with {listed(others)}" if others else ""
     return {
         "op": op,
         "ops": worst.get("ops", [op]),
@@ -179,7 +187,7 @@ def _finding(op: str, module: str, sites: Sequence[dict[str, Any]]) -> dict[str,
         "rel_l2": term["rel_l2"],
         "nonfinite": term.get("nan", 0) + term.get("inf", 0),
         "elements": worst.get("elements", 0),
-        "text": f"even in exact arithmetic {size} from the source's value{norm}",
+        "text": f"even in exact arithmetic {size} from the source's value{norm}{beside}",
     }
 
 
