@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -13,19 +13,21 @@ from faults import kinds, sound
 from faults.numbers import normal
 from faults.piece import Piece, Reader, tensor
 from faults.planting import NotPlanted
-from faults.trial import Said, by_code, by_pass
+from faults.trial import Said, by_code, by_pass, by_stage
 
 #: How sure a finding must be.
 _CERTAINTY = {"codegen-bug": ("proven",), "codegen-suspect": ("proven", "suspect")}
 #: What a variant's verdict is when these are what is wrong with its pieces: the first that is there.
-_ORDER = ("pass-bug", "codegen-bug", "codegen-suspect", "over-tolerance", "ok")
+_ORDER = ("lowering-bug", "pass-bug", "codegen-bug", "codegen-suspect", "over-tolerance", "ok")
+#: From where on IREE's own pipeline may be wrong.
+STAGES = ("preprocessing", "global-optimization", "dispatch-creation", "flow")
 #: Pieces of one program. Each takes its share of the compilations that every program needs.
 SIZE = 5
 
 
 @dataclass(frozen=True)
 class Program:
-    """Pieces of which those in ``planted`` are wrong, by ``way``: ``code`` or ``pass``."""
+    """Pieces of which those in ``planted`` are wrong, by ``way``: ``code``, ``pass``, or from a stage of IREE's on."""
 
     way: str
     pieces: tuple[Piece, ...]
@@ -38,7 +40,8 @@ class Program:
         piece = self.pieces[n]
         due = piece.code if self.way == "code" else piece.changed
         assert due is not None
-        return due
+        # What IREE's own pipeline does is nobody's pass.
+        return due if self.way in ("code", "pass") or due != "pass-bug" else "lowering-bug"
 
 
 @dataclass
@@ -73,7 +76,7 @@ def programs(seed: int) -> Iterator[Program]:
     """Without end; the same for the same seed."""
     draw = Random(seed)
     while True:
-        way = draw.choice(["code", "code", "pass"])
+        way = draw.choice(["code", "code", "pass", draw.choice(STAGES)])
         pieces, planted = [], []
         while len(pieces) < SIZE:
             piece = draw.choice(kinds.KINDS if draw.random() < 0.5 else sound.KINDS)(draw)
@@ -82,11 +85,11 @@ def programs(seed: int) -> Iterator[Program]:
                     continue  # it cannot be planted so, or nobody could see it
                 if draw.random() < 0.85:
                     planted.append(len(pieces))
-            pieces.append(_read(draw, piece) if draw.random() < 0.5 else piece)
+            pieces.append(readable(draw, piece) if draw.random() < 0.5 else piece)
         yield Program(way, tuple(pieces), tuple(planted))
 
 
-def _read(draw: Random, piece: Piece) -> Piece:
+def readable(draw: Random, piece: Piece) -> Piece:
     """With a matmul that reads the result, where that is a matrix of f32."""
     rows, columns, *rest = [*piece.result.removeprefix("tensor<").removesuffix(">").split("x"), ""]
     if rest != ["f32", ""]:
@@ -99,9 +102,13 @@ def _read(draw: Random, piece: Piece) -> Piece:
 def play(program: Program, folder: Path, score: Score) -> Said | None:
     """Plants, runs and scores one program; None where the compiler leaves no place for the faults."""
     shutil.rmtree(folder, ignore_errors=True)
-    run = by_code if program.way == "code" or not program.planted else by_pass
     try:
-        said = run(program.pieces, program.planted, folder)
+        if program.way == "code" or not program.planted:
+            said = by_code(program.pieces, program.planted, folder)
+        elif program.way == "pass":
+            said = by_pass(program.pieces, program.planted, folder)
+        else:
+            said = by_stage(program.pieces, program.planted, program.way, folder)
     except NotPlanted as why:
         score.unplanted[str(why)] += 1
         return None
@@ -123,10 +130,12 @@ def play(program: Program, folder: Path, score: Score) -> Said | None:
 
 
 def _is(said: Said, n: int, due: str) -> bool:
-    if due == "pass-bug":
+    if due in ("pass-bug", "lowering-bug"):
         return n in said.changed and n not in said.accused
     if due in _CERTAINTY:
         return n not in said.changed and said.accused.get(n) in _CERTAINTY[due]
+    if due == "over-tolerance" and not said.record["outputs"][n]["disagreeing"]:
+        return False  # a NaN or an infinity that the reference does not have
     return n not in said.changed and n not in said.accused
 
 
@@ -136,7 +145,7 @@ def _told(said: Said, n: int) -> str:
     return " and ".join(found) or "nothing found"
 
 
-def play_all(draws: int, seed: int, folder: Path, report=lambda line: None) -> Score:
+def play_all(draws: int, seed: int, folder: Path, report: Callable[[str], None] = lambda line: None) -> Score:
     """Programs of ``seed`` until ``draws`` pieces were judged."""
     score = Score()
     for number, program in enumerate(programs(seed)):
@@ -150,12 +159,3 @@ def play_all(draws: int, seed: int, folder: Path, report=lambda line: None) -> S
         if len(score.off) == before:
             shutil.rmtree(folder / str(number), ignore_errors=True)
     return score
-
-
-def single(piece: Piece, way: str) -> Program:
-    """A program of one piece, planted."""
-    return Program(way, (piece,), (0,))
-
-
-def clean(pieces: Sequence[Piece]) -> Program:
-    return Program("code", tuple(pieces), ())

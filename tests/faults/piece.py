@@ -20,8 +20,8 @@ class Reader:
     def body(self, of: str) -> str:
         y = self.result
         return (
-            filled("zi", y)
-            + f"%z = linalg.matmul ins(%out, %v : {of}, {self.weight}) outs(%zi : {y}) -> {y}\n"
+            filled("start", y)
+            + f"%read = linalg.matmul ins(%out, %by : {of}, {self.weight}) outs(%start : {y}) -> {y}\n"
         )
 
 
@@ -50,7 +50,7 @@ class Piece:
     def inputs(self) -> list[tuple[str, str, np.ndarray]]:
         """Name, type and numbers of all that goes in."""
         given = [(name, type_, data) for (name, type_), data in zip(self.arguments, self.data, strict=True)]
-        return given if self.reader is None else [*given, ("v", self.reader.weight, self.reader.data)]
+        return given if self.reader is None else [*given, ("by", self.reader.weight, self.reader.data)]
 
     def body(self, prefix: str, *, wrong: bool = False) -> str:
         """The ops with names of their own."""
@@ -71,7 +71,7 @@ def program(pieces: Sequence[Piece], planted: Sequence[int] = ()) -> tuple[str, 
         f"%p{n}{name}: {type_}" for n, piece in enumerate(pieces) for name, type_, _ in piece.inputs
     )
     results = [
-        (f"%p{n}out", piece.result) if piece.reader is None else (f"%p{n}z", piece.reader.result)
+        (f"%p{n}out", piece.result) if piece.reader is None else (f"%p{n}read", piece.reader.result)
         for n, piece in enumerate(pieces)
     ]
     types = ", ".join(type_ for _, type_ in results)

@@ -163,7 +163,8 @@ def attention(draw: Random) -> Piece:
     text = (
         f"%s = arith.constant {float(NUMPY[element](d**-0.5))!r} : {element}\n%e = tensor.empty() : {q}\n"
         f"%out = iree_linalg_ext.attention <{{indexing_maps = [{maps}]}}> "
-        f"ins(%x, %k, %v, %s : {q}, {kv}, {kv}, {element}) outs(%e : {q}) {{\n^bb0(%score: f32):\niree_linalg_ext.yield %score : f32\n}} -> {q}\n"
+        f"ins(%x, %k, %v, %s : {q}, {kv}, {kv}, {element}) outs(%e : {q}) {{\n"
+        f"^bb0(%score: f32):\niree_linalg_ext.yield %score : f32\n}} -> {q}\n"
     )
     scale = NUMPY[element](draw.choice([1.0, 8.0]))
     data = [normal(draw, *shape, element=element) * scale for shape in ((b, m, d), (b, k, d), (b, k, d))]

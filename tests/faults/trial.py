@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from faults.piece import Piece, program
 from faults.planting import NotPlanted, as_code, as_pass
 from numtrace.attribute.findings import EXPLAINED
 from numtrace.attribute.verdict import judge
+from numtrace.worker import compilation
+from numtrace.worker.stages import PHASES
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,43 @@ def by_pass(pieces: Sequence[Piece], planted: Sequence[int], folder: Path) -> Sa
     return _said(bench, ran, baseline, spans)
 
 
-def _bench(pieces: Sequence[Piece], folder: Path, flags: Sequence[str]) -> tuple[Bench, list[range]]:
-    text, spans = program(pieces)
+def by_stage(pieces: Sequence[Piece], planted: Sequence[int], stage: str, folder: Path) -> Said:
+    """The program, wrong in the pieces ``planted`` from ``stage`` of IREE's own pipeline on: that file is exchanged."""
+    wrong, _ = _bench(pieces, folder / "wrong", [], planted)
+    bench, spans = _bench(pieces, folder / "right", [])
+    if len(wrong.table()) != len(bench.table()):
+        raise NotPlanted("the wrong program has another number of ops")
+    with _exchanged(stage, folder / "planting", wrong):
+        ran = bench.run()
+    return _said(bench, ran, None, spans)
+
+
+@contextmanager
+def _exchanged(stage: str, folder: Path, wrong: Bench) -> Iterator[None]:
+    """Has the file of ``stage`` replaced by the wrong program's as soon as it has been written."""
+    folder.mkdir(parents=True)
+    phase, before, start = compilation.phase, wrong.folder / "model" / "input.mlir", "input"
+    for name in PHASES[1 : PHASES.index(stage) + 1]:
+        phase(before, folder / f"{name}.mlir", start, name, FLAGS)
+        before, start = folder / f"{name}.mlir", name
+
+    def exchanging(source: Path, target: Path, start: str | None, end: str | None, *more: Any) -> str:
+        printed = phase(source, target, start, end, *more)
+        if end == stage:
+            target.write_text(before.read_text())
+        return printed
+
+    compilation.phase = exchanging
+    try:
+        yield
+    finally:
+        compilation.phase = phase
+
+
+def _bench(
+    pieces: Sequence[Piece], folder: Path, flags: Sequence[str], planted: Sequence[int] = ()
+) -> tuple[Bench, list[range]]:
+    text, spans = program(pieces, planted)
     folder.mkdir(parents=True, exist_ok=True)
     inputs = []
     for piece in pieces:
