@@ -95,7 +95,7 @@ def semantic_findings(
         "output_max_abs": found.max_abs if found else 0.0,
         "output_rel_l2": norm if found else 0.0,
     }
-    findings = [common | at_op for at_op in _by_op(own, sites, changed, blamed)]
+    findings = [common | at_op for at_op in _by_op(own, changed, blamed)]
     if found and not record["tainted"] and (not findings or _unsited(record, baseline)):
         findings.append(common | _at_outputs(record, found if not findings else None))
     return [*findings, *constants]
@@ -135,29 +135,30 @@ def _semantic(site: dict[str, Any]) -> dict[str, Any]:
 
 
 def _by_op(
-    own: Sequence[dict[str, Any]],
-    sites: Sequence[dict[str, Any]],
-    changed: Collection[int],
-    blamed: Collection[str],
+    sites: Sequence[dict[str, Any]], changed: Collection[int], blamed: Collection[str]
 ) -> Iterable[dict[str, Any]]:
     """By the source op that can have made a site differ: of those at work in it the changed ones, else its root.
 
     A site that several can have made counts for each of them: none may hide behind another.
     """
-    names: dict[Any, str] = {}
+    ops: dict[Any, tuple[str, str]] = {}  # name and module
     groups: dict[Any, list[dict[str, Any]]] = {}
-    for site in own:
-        made = zip(site["made_by"], site["made_by_names"], strict=True)
-        touched: dict[Any, str] = {stamp: name for stamp, name in made if stamp in changed}
-        touched = {stamp: name for stamp, name in touched.items() if name in blamed} or touched
-        for key, name in (touched or {_root(site): site["op"]}).items():
-            names[key] = name
+    for site in sites:
+        modules = site.get("made_by_modules") or [""] * len(site["made_by"])
+        made = zip(site["made_by"], site["made_by_names"], modules, strict=True)
+        touched: dict[Any, tuple[str, str]] = {n: (name, module) for n, name, module in made if n in changed}
+        touched = {stamp: op for stamp, op in touched.items() if op[0] in blamed} or touched
+        for key, op in (touched or {_root(site): (site["op"], site.get("module", ""))}).items():
+            ops[key] = op
             groups.setdefault(key, []).append(site)
-    modules = {site["op"]: site.get("module", "") for site in reversed(sites)}
     for key, group in groups.items():
         at = sorted(group, key=_size, reverse=True)
-        others = [names[other] for other, theirs in groups.items() if other != key and any(at[0] is one for one in theirs)]
-        yield _finding(names[key], modules.get(names[key], at[0].get("module", "")), at, others)
+        beside = [ops[other][0] for other in groups if other != key and _has(groups[other], at[0])]
+        yield _finding(*ops[key], at, beside)
+
+
+def _has(sites: Sequence[dict[str, Any]], site: dict[str, Any]) -> bool:
+    return any(site is one for one in sites)
 
 
 def _root(site: dict[str, Any]) -> tuple[str, ...]:

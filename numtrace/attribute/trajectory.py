@@ -374,6 +374,7 @@ class Trajectory:
         record = self._record(op, formed, site, result.holding, result.compiled, upstream.tainted)
         made_by = sorted(upstream.since.union(formed.stamps))
         record |= {"made_by": made_by, "made_by_names": [self._names.name(stamp) for stamp in made_by]}
+        record["made_by_modules"] = [self._names.get(stamp, "module") for stamp in made_by]
         record["match"] = result.match
         record["layout"] = None if result.layout is None else str(result.layout)
         record["constant"] = result.constant
