@@ -20,18 +20,25 @@ _HOLDERS = ("builtin.module", "func.func", "util.func", "util.initializer", "flo
 
 
 def excerpts(before: str, after: str, stamps: set[int]) -> tuple[str, str]:
-    """The ops of the source ops ``stamps`` in the modules' texts that are not in the other one, operands' names aside.
+    """The ops of the source ops ``stamps`` in the modules' texts that are not in the other one, values' names aside.
 
-    Where they differ in nothing but the names of their operands, all of them.
+    Which of its values an op's region uses where is no name: ``a - b`` is not ``b - a``. Where the ops differ in
+    nothing but names, all of them.
     """
     old, new = _ops(before, stamps), _ops(after, stamps)
-    plain_old, plain_new = ([_NAME.sub("%", text) for text in texts] for texts in (old, new))
+    plain_old, plain_new = ([_numbered(text) for text in texts] for texts in (old, new))
     same = SequenceMatcher(None, plain_old, plain_new, autojunk=False).get_matching_blocks()
     kept_old = [text for i, text in enumerate(old) if not any(b.a <= i < b.a + b.size for b in same)]
     kept_new = [text for i, text in enumerate(new) if not any(b.b <= i < b.b + b.size for b in same)]
     if not kept_old and not kept_new:
         kept_old, kept_new = old, new
     return "\n".join(kept_old), "\n".join(kept_new)
+
+
+def _numbered(text: str) -> str:
+    """An op with its values named in the order in which they appear."""
+    numbers: dict[str, int] = {}
+    return _NAME.sub(lambda name: f"%{numbers.setdefault(name[0], len(numbers))}", text)
 
 
 def _ops(text: str, stamps: set[int]) -> list[str]:

@@ -40,3 +40,30 @@ def test_what_is_gone_is_shown_on_one_side():
     after = BEFORE.replace('%2 = arith.mulf %1, %1 : tensor<4xf32> loc("numtrace.2")', "").replace("%2", "%1")
     old, new = excerpts(BEFORE, after, {2})
     assert (old, new) == ("%2 = arith.mulf %1, %1 : tensor<4xf32>", "")
+
+
+def test_operands_that_a_region_swaps_are_shown_beside_what_else_changed():
+    """A reshape of the same source op changed too: the swap must not be taken for other names."""
+    before = """
+#id = affine_map<(d0) -> (d0)>
+util.func public @main(%a: tensor<2x2xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = tensor.collapse_shape %a [[0, 1]] : tensor<2x2xf32> into tensor<4xf32> loc("numtrace.1")
+  %e = tensor.empty() : tensor<4xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+      ins(%0, %b : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %2 = arith.subf %x, %y : f32
+    linalg.yield %2 : f32
+  } -> tensor<4xf32> loc("numtrace.1")
+  util.return %1 : tensor<4xf32>
+}
+"""
+    reshaped = before.replace(
+        "tensor.collapse_shape %a [[0, 1]] : tensor<2x2xf32> into tensor<4xf32>",
+        "flow.tensor.reshape %a : tensor<2x2xf32> -> tensor<4xf32>",
+    )
+    old, new = excerpts(before, reshaped, {1})
+    assert "arith.subf" not in old + new
+    old, new = excerpts(before, reshaped.replace("subf %x, %y", "subf %y, %x"), {1})
+    assert "arith.subf %in, %in_0" in old
+    assert "arith.subf %in_0, %in" in new

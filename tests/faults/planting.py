@@ -2,18 +2,23 @@
 
 * A pass: a transform library that finds the right ops and calls the wrong ones instead. The IR changes.
 * The code: IREE is told to take other code for a dispatch than what it would make of the IR, which stays right.
+* A stage of IREE's own pipeline: its file is edited on disk, and the next phase goes on from there.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from programs import FLAGS
 
 from faults.piece import Piece, program
 from numtrace.instrument.compiler import compile_file
+from numtrace.worker import compilation
+from numtrace.worker.stages import PHASES
 
 
 class NotPlanted(Exception):
@@ -110,6 +115,34 @@ def executables(text: str, folder: Path) -> dict[str, str]:
     return {
         path.stem.removeprefix("module_"): path.read_text() for path in sorted(code.glob("module_*.mlir"))
     }
+
+
+@contextmanager
+def edited(stage: str, edit: Callable[[str], str]) -> Iterator[None]:
+    """Has the file of ``stage`` edited as soon as a variant's compilation has written it."""
+    phase = compilation.phase
+
+    def editing(source: Path, target: Path, start: str | None, end: str | None, *more: Any) -> str:
+        printed = phase(source, target, start, end, *more)
+        if end == stage:
+            target.write_text(edit(target.read_text()))
+        return printed
+
+    compilation.phase = editing
+    try:
+        yield
+    finally:
+        compilation.phase = phase
+
+
+def compiled_to(stage: str, source: Path, folder: Path) -> str:
+    """The text at ``stage`` of a program at the input stage."""
+    folder.mkdir(parents=True)
+    start = "input"
+    for name in PHASES[1 : PHASES.index(stage) + 1]:
+        compilation.phase(source, folder / f"{name}.mlir", start, name, FLAGS)
+        source, start = folder / f"{name}.mlir", name
+    return source.read_text()
 
 
 def _apart(text: str) -> str:

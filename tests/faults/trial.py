@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,9 @@ from typing import Any
 from programs import FLAGS, Bench, Ran
 
 from faults.piece import Piece, program
-from faults.planting import NotPlanted, as_code, as_pass
+from faults.planting import NotPlanted, as_code, as_pass, compiled_to, edited
 from numtrace.attribute.findings import EXPLAINED
 from numtrace.attribute.verdict import judge
-from numtrace.worker import compilation
-from numtrace.worker.stages import PHASES
 
 
 @dataclass(frozen=True)
@@ -58,31 +55,10 @@ def by_stage(pieces: Sequence[Piece], planted: Sequence[int], stage: str, folder
     bench, spans = _bench(pieces, folder / "right", [])
     if len(wrong.table()) != len(bench.table()):
         raise NotPlanted("the wrong program has another number of ops")
-    with _exchanged(stage, folder / "planting", wrong):
+    exchanged = compiled_to(stage, wrong.folder / "model" / "input.mlir", folder / "planting")
+    with edited(stage, lambda _: exchanged):
         ran = bench.run()
     return _said(bench, ran, None, spans)
-
-
-@contextmanager
-def _exchanged(stage: str, folder: Path, wrong: Bench) -> Iterator[None]:
-    """Has the file of ``stage`` replaced by the wrong program's as soon as it has been written."""
-    folder.mkdir(parents=True)
-    phase, before, start = compilation.phase, wrong.folder / "model" / "input.mlir", "input"
-    for name in PHASES[1 : PHASES.index(stage) + 1]:
-        phase(before, folder / f"{name}.mlir", start, name, FLAGS)
-        before, start = folder / f"{name}.mlir", name
-
-    def exchanging(source: Path, target: Path, start: str | None, end: str | None, *more: Any) -> str:
-        printed = phase(source, target, start, end, *more)
-        if end == stage:
-            target.write_text(before.read_text())
-        return printed
-
-    compilation.phase = exchanging
-    try:
-        yield
-    finally:
-        compilation.phase = phase
 
 
 def _bench(
