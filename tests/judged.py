@@ -13,7 +13,7 @@ import torch
 from iree.compiler import ir
 from torch import Tensor
 
-import numtrace.evaluate  # noqa: F401  (registers the dialects)
+import numtrace.evaluate
 import numtrace.evaluate.typed  # noqa: F401
 from numtrace.attribute.codegen import Distance, distance
 from numtrace.attribute.lanes import COMPILED, REFERENCE, Lanes
@@ -115,13 +115,11 @@ class Compiled:
         main = entry(self.program, "main")
         functions = [(f"init{i}", body, []) for i, body in enumerate(self.program.initializers)]
         for name, body, values in [*functions, ("main", main, arguments(main, inputs))]:
-            ordinal = 0
-            for op in lanes.walk(body, values):
+            for ordinal, op in enumerate(lanes.walk(body, values)):
                 if op.name != "flow.dispatch":
                     break
                 key, tensors = yield
                 assert key == f"{name}/{ordinal}", (key, name, ordinal)
-                ordinal += 1
                 operands = [lanes.get(COMPILED, slot) for slot in op.operands]
                 for index, tensor in enumerate(tensors):
                     found.append(Judged(self.program, op, operands, tensor, index))

@@ -113,45 +113,41 @@ def reduction(rows: int, columns: int, element: str, kind: str = "sum", inner: s
     """Over the last dimension: ``sum``, ``mean``, ``max``, ``variance``; in ``inner`` if given."""
     inner = inner or element
     x, y, z = tensor((rows, columns), element), tensor((rows,), inner), tensor((rows,), element)
-    wide = "" if inner == element else f"    %w = arith.extf %p : {element} to {inner}\n"
-    read = "%p" if inner == element else "%w"
-    over = ["(i, j) -> (i, j)", "(i, j) -> (i)"], ["parallel", "reduction"]
+    widened = inner != element
+    read = "%w" if widened else "%p"
+    wide = f"    %w = arith.extf %p : {element} to {inner}\n" if widened else ""
+    vector, matrix = "(i) -> (i)", "(i, j) -> (i, j)"
+    kinds, row = ["parallel", "reduction"], "(i, j) -> (i)"
 
-    def reduced(start: str, join: str, extra: str = "") -> str:
-        body = f"{wide}{extra}    %s = arith.{join} %q, {read if not extra else '%t'} : {inner}\n    linalg.yield %s : {inner}"
-        return generic(
-            y, *over, f"%x : {x}", f"%{start} : {y}", f"%p: {element}, %q: {inner}", body
+    def each(name: str, source: str, given: str, to: str, made: str, body: str) -> str:
+        """One op on every element of ``source``."""
+        read_type, made_type = (type_.removesuffix(">").rpartition("x")[2] for type_ in (given, made))
+        return f"%{name}_e = tensor.empty() : {made}\n  %{name} = " + generic(
+            made, [vector, vector], ["parallel"], f"{source} : {given}", f"%{name}_e : {made}",
+            f"%p: {read_type}, %q: {made_type}", f"    %d = {body}\n    linalg.yield %d : {to}",
         )  # fmt: skip
 
     start = filled("init", (rows,), inner, "0xFF800000" if kind == "max" and inner == "f32" else None)
-    steps = [f"%s0 = {reduced('init', 'maximumf' if kind == 'max' else 'addf')}"]
+    join = "maximumf" if kind == "max" else "addf"
+    body = f"{wide}    %s = arith.{join} %q, {read} : {inner}\n    linalg.yield %s : {inner}"
+    arguments = f"%p: {element}, %q: {inner}"
+    steps = [f"%s0 = {generic(y, [matrix, row], kinds, f'%x : {x}', f'%init : {y}', arguments, body)}"]
     result = "%s0"
     if kind in ("mean", "variance"):
         steps.append(f"%n = arith.constant {columns}.0 : {inner}")
-        body = f"    %d = arith.divf %p, %n : {inner}\n    linalg.yield %d : {inner}"
-        each = (["(i) -> (i)", "(i) -> (i)"], ["parallel"])
-        steps.append(f"%e0 = tensor.empty() : {y}")
-        steps.append(
-            f"%m = {generic(y, *each, f'%s0 : {y}', f'%e0 : {y}', f'%p: {inner}, %q: {inner}', body)}"
-        )
+        steps.append(each("m", "%s0", y, inner, y, f"arith.divf %p, %n : {inner}"))
         result = "%m"
     if kind == "variance":
         body = (
             f"{wide}    %t = arith.subf {read}, %k : {inner}\n    %u = arith.mulf %t, %t : {inner}\n"
             f"    %s = arith.addf %q, %u : {inner}\n    linalg.yield %s : {inner}"
         )
-        maps = ["(i, j) -> (i, j)", "(i, j) -> (i)", "(i, j) -> (i)"]
-        steps.append(
-            f"%v = {generic(y, maps, over[1], f'%x, %m : {x}, {y}', f'%init : {y}', f'%p: {element}, %k: {inner}, %q: {inner}', body)}"
-        )
+        arguments = f"%p: {element}, %k: {inner}, %q: {inner}"
+        ins = f"%x, %m : {x}, {y}"
+        steps.append(f"%v = {generic(y, [matrix, row, row], kinds, ins, f'%init : {y}', arguments, body)}")
         result = "%v"
-    if inner != element:
-        body = f"    %d = arith.truncf %p : {inner} to {element}\n    linalg.yield %d : {element}"
-        steps.append(f"%e1 = tensor.empty() : {z}")
-        each = (["(i) -> (i)", "(i) -> (i)"], ["parallel"])
-        steps.append(
-            f"%z = {generic(z, *each, f'{result} : {y}', f'%e1 : {z}', f'%p: {inner}, %q: {element}', body)}"
-        )
+    if widened:
+        steps.append(each("z", result, y, element, z, f"arith.truncf %p : {inner} to {element}"))
         result = "%z"
     lines = "\n  ".join(steps)
     return f"func.func @main(%x: {x}) -> {z} {{{start}\n  {lines}\n  return {result} : {z}\n}}\n"
@@ -179,6 +175,7 @@ def attention(
         )
     )  # fmt: skip
     m = tensor((batch, queries, keys), mask)
+    operand, operand_type = (", %mask", f", {m}") if mask else ("", "")
     maps = ["(b, m, k1)", "(b, k2, k1)", "(b, k2, n)", "()", *["(b, m, k2)"] * bool(mask), "(b, m, n)"]
     text = ", ".join(f"affine_map<(b, m, n, k1, k2) -> {form}>" for form in maps)
     return f"""
@@ -186,7 +183,7 @@ func.func @main(%q: {q}, %k: {k}, %v: {v}{f", %mask: {m}" if mask else ""}) -> {
   %scale = arith.constant {scale} : {element}
   %e = tensor.empty() : {o}
   %y = iree_linalg_ext.attention <{{indexing_maps = [{text}]}}>
-      ins(%q, %k, %v, %scale{", %mask" if mask else ""} : {q}, {k}, {v}, {element}{f", {m}" if mask else ""}) outs(%e : {o}) {{
+      ins(%q, %k, %v, %scale{operand} : {q}, {k}, {v}, {element}{operand_type}) outs(%e : {o}) {{
   ^bb0(%s: f32):
     iree_linalg_ext.yield %s : f32
   }} -> {o}
