@@ -1,0 +1,81 @@
+"""What only moves keeps its two meanings and its bound."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from numtrace.errors import UncoveredOp
+from numtrace.evaluate.typed.value import Typed
+
+X = torch.tensor([1.0, 2.0])
+IN_DOUBT = Typed(torch.tensor([1.5, 2.5], dtype=torch.float64), X, torch.tensor([0.25, 0.5]), False)
+
+
+def test_padding_is_certain(typed):
+    text = """
+    func.func @main(%x: tensor<2xf32>) -> tensor<4xf32> {
+      %z = arith.constant 9.0 : f32
+      %y = tensor.pad %x low[1] high[1] {
+      ^bb0(%i: index):
+        tensor.yield %z : f32
+      } : tensor<2xf32> to tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    """
+    made = typed(text, IN_DOUBT)
+    assert made.exact.tolist() == [9.0, 1.5, 2.5, 9.0]
+    assert made.typed.tolist() == [9.0, 1.0, 2.0, 9.0]
+    assert made.bound.tolist() == [0.0, 0.25, 0.5, 0.0]
+    assert typed(text, X).bound is None
+
+
+def test_a_slice_put_into_another_tensor(typed):
+    text = """
+    func.func @main(%x: tensor<2xf32>, %t: tensor<4xf32>) -> tensor<4xf32> {
+      %y = tensor.insert_slice %x into %t[1] [2] [1] : tensor<2xf32> into tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    """
+    made = typed(text, IN_DOUBT, torch.full((4,), 7.0))
+    assert made.typed.tolist() == [7.0, 1.0, 2.0, 7.0] and made.exact.tolist() == [7.0, 1.5, 2.5, 7.0]
+    assert made.bound.tolist() == [0.0, 0.25, 0.5, 0.0]
+
+
+def test_a_slice_and_a_reshape(typed):
+    text = """
+    func.func @main(%x: tensor<2xf32>) -> tensor<1x1xf32> {
+      %s = tensor.extract_slice %x[1] [1] [1] : tensor<2xf32> to tensor<1xf32>
+      %y = tensor.expand_shape %s [[0, 1]] output_shape [1, 1] : tensor<1xf32> into tensor<1x1xf32>
+      return %y : tensor<1x1xf32>
+    }
+    """
+    made = typed(text, IN_DOUBT)
+    assert (made.exact.tolist(), made.typed.tolist(), made.bound.tolist()) == ([[2.5]], [[2.0]], [[0.5]])
+
+
+GATHER = """
+func.func @main(%x: tensor<2xf32>, %i: tensor<1xi64>) -> tensor<1xf32> {
+  %e = tensor.empty() : tensor<1xf32>
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> (d)>], iterator_types = ["parallel"]}
+      ins(%i : tensor<1xi64>) outs(%e : tensor<1xf32>) {
+  ^bb0(%p: i64, %o: f32):
+    %k = arith.index_cast %p : i64 to index
+    %v = tensor.extract %x[%k] : tensor<2xf32>
+    linalg.yield %v : f32
+  } -> tensor<1xf32>
+  return %y : tensor<1xf32>
+}
+"""
+
+
+def test_an_element_brings_its_bound(typed):
+    made = typed(GATHER, IN_DOUBT, torch.tensor([1]))
+    assert (made.typed.item(), made.exact.item(), made.bound.item()) == (2.0, 2.5, 0.5)
+
+
+def test_an_index_that_hangs_on_rounding_is_uncovered(typed):
+    index = torch.tensor([1])
+    with pytest.raises(UncoveredOp, match="rounding"):
+        typed(GATHER, IN_DOUBT, Typed(index, index, torch.tensor([1.0])))
