@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,6 +17,15 @@ TORCH = {
     "i32": torch.int32,
     "i1": torch.bool,
 }
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A program, the shape and element type of each operand, and the flags that it is compiled with."""
+
+    text: str
+    operands: list[tuple[tuple[int, ...], str]]
+    flags: tuple[str, ...] = ()
 
 
 def tensor(shape: Sequence[int], element: str) -> str:
@@ -46,6 +56,21 @@ func.func @main(%a: {ta}, %b: {tb}) -> {tc} {{{start}
 
 def matmul(m: int, k: int, n: int, types: str, bias: str = "") -> str:
     return named("matmul", (m, k), (k, n), (m, n), types, bias)
+
+
+def convolution(layout: str, channels: int, filters: int, side: int, types: str) -> Drawn:
+    """A 3x3 convolution over an image of ``side``² in ``nchw`` or ``nhwc``."""
+    image, kernel, result = (
+        (1, channels, side, side),
+        (filters, channels, 3, 3),
+        (1, filters, side - 2, side - 2),
+    )
+    op = "conv_2d_nchw_fchw"
+    if layout == "nhwc":
+        op, image, kernel = "conv_2d_nhwc_hwcf", (1, side, side, channels), (3, 3, channels, filters)
+        result = (1, side - 2, side - 2, filters)
+    a, b, _ = types.split(",")
+    return Drawn(named(op, image, kernel, result, types), [(image, a), (kernel, b)])
 
 
 def generic(
