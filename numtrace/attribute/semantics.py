@@ -174,7 +174,7 @@ def _size(site: dict[str, Any]) -> float:
 def _finding(op: str, module: str, sites: Sequence[dict[str, Any]], others: Sequence[str]) -> dict[str, Any]:
     worst = sites[0]
     term = _semantic(worst)
-    size = "nothing finite" if term["max_abs"] is None else f"up to {term['max_abs']:.3g}"
+    size = "no element is" if term["max_abs"] is None else f"up to {term['max_abs']:.3g} from"
     norm = "" if term["rel_l2"] is None else f", rel L2 {term['rel_l2']:.3g}"
     beside = f", together with {listed(others)}" if others else ""
     return {
@@ -188,7 +188,7 @@ def _finding(op: str, module: str, sites: Sequence[dict[str, Any]], others: Sequ
         "rel_l2": term["rel_l2"],
         "nonfinite": term.get("nan", 0) + term.get("inf", 0),
         "elements": worst.get("elements", 0),
-        "text": f"even in exact arithmetic {size} from the source's value{norm}{beside}",
+        "text": f"even in exact arithmetic {size} the source's value{norm}{beside}",
     }
 
 

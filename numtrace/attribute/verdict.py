@@ -223,11 +223,17 @@ def _remark(known: Sequence[dict[str, Any]]) -> str:
 def _rounding(record: dict[str, Any], output: dict[str, Any], findings: Sequence[dict[str, Any]]) -> str:
     known = [one for one in findings if one.get("known")]
     found = f"{_no_fault(known)} found{_remark(known)}"
-    if output["max_abs"] is None:
+    apart = sum(one["disagreeing"] for one in record["outputs"])
+    if apart:  # known findings account for them
+        found += f"; {apart} elements of the outputs are NaN or Inf on one side only, as in exact arithmetic"
+    elif output["max_abs"] is None:
         return f"{found}; no element of the output is finite, in the reference as in the compiled program"
+    if any(one["kind"] == "codegen" for one in known):
+        rest = "the error of execution, the known code's included, is"
+    else:
+        rest = "the rest of the error is of execution," if known else "the error is of execution,"
     error = record["split"]["execution_max_abs"] if known else output["max_abs"]
-    rest = "the rest of the error" if known else "the error"
-    text = f"{found}; {rest} is of execution, max abs {_number(error)}"
+    text = f"{found}; {rest} max abs {_number(error)}"
     torch_error = record["torch_same_dtype"]
     if torch_error and torch_error["max_abs"] is not None:
         text += f" (torch in {torch_error['dtype']}: {torch_error['max_abs']:.3g})"

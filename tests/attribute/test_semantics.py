@@ -142,6 +142,20 @@ def test_known_findings_make_no_verdict_and_are_said() -> None:
     )
 
 
+def test_known_code_is_part_of_the_error_of_execution() -> None:
+    code = {
+        "kind": "codegen",
+        "certainty": "proven",
+        "op": "mm",
+        "sites": ["main/9.0"],
+        "text": "",
+        "known": True,
+    }
+    told, reason = verdict(record(0.0, findings=[code]), [])
+    assert told == "ok"
+    assert "the error of execution, the known code's included, is max abs 1e-06" in reason
+
+
 def test_a_new_one_counts_beside_known_ones() -> None:
     told, reason = verdict(record(0.5, changed=[0, 1, 2]), [A, B, C], "conv_a", "conv_b")
     assert told == "pass-bug"
@@ -177,6 +191,8 @@ def test_nan_of_known_findings_is_known() -> None:
     lost = [{"max_abs": 0.0, "disagreeing": 2, "lost": 0, "allclose": None}]
     given = record(None, changed=[0], outputs=lost, execution_disagreeing=0)
     assert verdict(given, [A])[0] == "pass-bug"
-    assert verdict(given, [A], "conv_a")[0] == "ok"
+    told, reason = verdict(given, [A], "conv_a")
+    assert told == "ok"
+    assert "2 elements of the outputs are NaN or Inf on one side only, as in exact arithmetic" in reason
     # but not where the code makes more of them
     assert verdict(given | {"execution_disagreeing": 1}, [A], "conv_a")[0] == "over-tolerance"
