@@ -83,8 +83,8 @@ class Nest:
         self.joins = [op.name for op in joining]
         self.contribution_types = [self._types[slot] for slot in self.contributions]
         self.sum_types = [
-            [_element(op.result_types[0]), _element(type_)]
-            for op, type_ in zip(joining, self.yield_types, strict=True)
+            [_element(op.result_types[0]), *self._passed(op, index), _element(self.yield_types[index])]
+            for index, op in enumerate(joining)
         ]
         if len(self.joins) == 1:
             self.factors = self._factors()
@@ -102,6 +102,12 @@ class Nest:
         if sides.count(accumulator) != 1:
             return None
         return op, op.operands[1 - sides.index(accumulator)]
+
+    def _passed(self, joining: Op, index: int) -> list[str]:
+        """The types that a running sum is narrowed to between one step and the next, beside its own."""
+        accumulator = self.body.arguments[self.ins + index]
+        (taken,) = (slot for slot in joining.operands if self._uncast(slot) == accumulator)
+        return [*self._casts(taken), *self._casts(self.body.ops[-1].operands[index])]
 
     def _factors(self) -> tuple[int, int] | None:
         op = self._producers.get(self._uncast(self.contributions[0]))
@@ -129,9 +135,9 @@ class Nest:
         return slot
 
     def _casts(self, slot: int) -> list[str]:
-        """The types that an input is narrowed to on its way to ``slot``, in order."""
+        """The types that a value is narrowed to by the casts on its way to ``slot``, in order."""
         found = []
-        while (op := self._producers.get(slot)) is not None:
+        while (op := self._producers.get(slot)) is not None and op.name in _FLOAT_CASTS:
             if op.name == "arith.truncf":
                 found.append(_element(op.result_types[0]))
             slot = op.operands[0]

@@ -432,3 +432,32 @@ def test_a_constant_index_into_a_longer_dimension_leaves_the_rest_alone(evaluate
     start = torch.tensor([[0.5, 7], [0.25, 8]]).double()
     (sums,) = evaluate(one_column, torch.tensor([[1.0, 2, 3], [4, 5, 6]]).double(), start)
     assert sums.tolist() == [[6.5, 7], [15.25, 8]]
+
+
+@pytest.mark.parametrize(
+    ("body", "types"),
+    [
+        ("%s = arith.addf %acc0, %x0 : f32\nlinalg.yield %s : f32", ["f32", "f32"]),
+        (
+            "%s = arith.addf %acc0, %x0 : f32\n%t = arith.truncf %s : f32 to f16\n"
+            "%u = arith.extf %t : f16 to f32\nlinalg.yield %u : f32",
+            ["f32", "f16", "f32"],
+        ),
+        (
+            "%t = arith.truncf %acc0 : f32 to bf16\n%u = arith.extf %t : bf16 to f32\n"
+            "%s = arith.addf %x0, %u : f32\nlinalg.yield %s : f32",
+            ["f32", "bf16", "f32"],
+        ),
+        (
+            # What the contribution is narrowed to is no type of the sum.
+            "%t = arith.truncf %x0 : f32 to bf16\n%u = arith.extf %t : bf16 to f32\n"
+            "%s = arith.addf %u, %acc0 : f32\nlinalg.yield %s : f32",
+            ["f32", "f32"],
+        ),
+    ],
+)
+def test_a_running_sum_is_rounded_to_the_types_that_it_is_cast_to(body, types):
+    text = generic(
+        ["(d0, d1) -> (d0, d1)", "(d0, d1) -> (d0)"], [P, R], body, ["tensor<2x3xf32>"], ["tensor<2xf32>"]
+    )
+    assert nest_of(text).sum_types == [types]

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from faults import kinds, sound
-from faults.draws import SIZE, Program, Score, play, readable
+from faults.draws import SIZE, STAGES, Program, Score, play, readable
 from faults.piece import Piece
 
 
@@ -26,7 +26,11 @@ def drawn(kind, seed: int, way: str) -> Piece:
             return piece
 
 
-@pytest.mark.parametrize("way", ["code", "pass", "global-optimization", "flow"])
+#: The random draws have every stage, too.
+_STAGES = [pytest.param(stage, marks=pytest.mark.slow) for stage in STAGES]
+
+
+@pytest.mark.parametrize("way", ["code", "pass", *_STAGES])
 @pytest.mark.parametrize("group", groups(True), ids=lambda group: group[0].__name__)
 def test_planted(group, way: str, tmp_path: Path) -> None:
     # Padding is no dispatch's code.
