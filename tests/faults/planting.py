@@ -17,7 +17,7 @@ from programs import FLAGS
 
 from faults.piece import Piece, program
 from numtrace.instrument.compiler import compile_file
-from numtrace.worker import compilation
+from numtrace.worker import compilation, variant
 from numtrace.worker.stages import PHASES
 
 
@@ -119,8 +119,11 @@ def executables(text: str, folder: Path) -> dict[str, str]:
 
 @contextmanager
 def edited(stage: str, edit: Callable[[str], str]) -> Iterator[None]:
-    """Has the file of ``stage`` edited as soon as a variant's compilation has written it."""
-    phase = compilation.phase
+    """Has the file of ``stage`` edited as soon as a variant's compilation has written it.
+
+    The program without traces, which is compiled in one go otherwise, is compiled from there as well.
+    """
+    phase, whole = compilation.phase, variant.compile_file
 
     def editing(source: Path, target: Path, start: str | None, end: str | None, *more: Any) -> str:
         printed = phase(source, target, start, end, *more)
@@ -128,11 +131,14 @@ def edited(stage: str, edit: Callable[[str], str]) -> Iterator[None]:
             target.write_text(edit(target.read_text()))
         return printed
 
-    compilation.phase = editing
+    def going_on(source: Path, target: Path, flags: Sequence[str], *, timeout: float | None) -> str:
+        return phase(target.with_name("flow.mlir"), target, "flow", None, flags, timeout)
+
+    compilation.phase, variant.compile_file = editing, going_on
     try:
         yield
     finally:
-        compilation.phase = phase
+        compilation.phase, variant.compile_file = phase, whole
 
 
 def compiled_to(stage: str, source: Path, folder: Path) -> str:
