@@ -141,7 +141,7 @@ def multiply_add(op: Op, machine, *operands: Any) -> Typed:
 @carries("arith.negf")
 def negate(op: Op, machine, a: Any) -> Typed:
     value = lift(a, op.operand_types[0])
-    return Typed(-value.exact, -value.typed, value.bound, value.same)
+    return Typed(-value.exact, -value.typed, or_zero(value.typed, value.bound), value.same)
 
 
 def chosen(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Typed]:
@@ -150,9 +150,8 @@ def chosen(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Typed]
     def rule(op: Op, machine, *operands: Any) -> Typed:
         a, b = values_of(op, operands)
         bound = torch.maximum(a.error, b.error) if bounded((a, b)) else None
-        return Typed(
-            function(a.exact, b.exact), function(a.typed, b.typed), bound, together((a, b))
-        )  # fmt: skip
+        typed = function(a.typed, b.typed)
+        return Typed(function(a.exact, b.exact), typed, or_zero(typed, bound), together((a, b)))
 
     return rule
 
@@ -192,8 +191,7 @@ def narrowed(value: Typed, element: str) -> Typed:
         bound = bound.float()
     elif element in LEFT_OUT:
         bound = _apart(value.typed, typed.to(value.typed.dtype)).float()  # exact: neighbours
-    if element == "f16":
-        bound = _or_zero(typed, bound)
+    bound = or_zero(typed, bound)
     if element.startswith("f8"):
         # Beyond the largest number hardware and libraries differ: NaN, infinity, or the largest number.
         beyond = value.wide.abs() + value.error > float_format(element).max_finite
@@ -201,8 +199,11 @@ def narrowed(value: Typed, element: str) -> Typed:
     return Typed(value.exact, typed, bound, False)
 
 
-def _or_zero(typed: Tensor, bound: Tensor | None) -> Tensor | None:
-    """The bound where a result below the normal range may be zero instead."""
+def or_zero(typed: Tensor, bound: Tensor | None) -> Tensor | None:
+    """The bound of a value that was computed or cast without a rounding error: of f16, a result below the normal
+    range may be zero instead. (Of f32 and bf16 whatever is below it is in doubt to begin with.)"""
+    if typed.dtype != torch.float16:
+        return bound
     size = typed.abs().float()
     error = torch.zeros((), dtype=torch.float32).expand(size.shape) if bound is None else bound
     low = (size - error < smallest("f16")) & (size > 0)

@@ -12,7 +12,7 @@ from numtrace.errors import UncoveredOp
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import lookup
 from numtrace.evaluate.typed.accuracy import Accuracy, accuracy
-from numtrace.evaluate.typed.arithmetic import computed, element_of, unlimited, values_of
+from numtrace.evaluate.typed.arithmetic import computed, element_of, or_zero, unlimited, values_of
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import unit
 from numtrace.evaluate.typed.value import Typed, bounded, lift
@@ -108,7 +108,7 @@ def step(op: Op, machine, a: Any) -> Typed:
 @carries("math.absf")
 def absolute(op: Op, machine, a: Any) -> Typed:
     value = lift(a, op.operand_types[0])
-    return Typed(value.exact.abs(), value.typed.abs(), value.bound, value.same)
+    return Typed(value.exact.abs(), value.typed.abs(), or_zero(value.typed, value.bound), value.same)
 
 
 @carries("math.powf", "math.fpowi")
@@ -160,7 +160,8 @@ def copy_sign(op: Op, machine, *operands: Any) -> Typed:
     if b.bound is not None:
         doubt = b.wide.abs() <= b.bound.double()
         bound = a.error + torch.where(doubt & (b.bound > 0), 2 * a.wide.abs().float(), 0.0)
-    return Typed(torch.copysign(a.exact, b.exact), torch.copysign(a.typed, b.typed), bound, a.same and b.same)
+    typed = torch.copysign(a.typed, b.typed)
+    return Typed(torch.copysign(a.exact, b.exact), typed, or_zero(typed, bound), a.same and b.same)
 
 
 @carries("math.clampf")
@@ -172,7 +173,7 @@ def clamp(op: Op, machine, *operands: Any) -> Typed:
     bound = None
     if bounded((value, low, high)):
         bound = torch.maximum(value.error, torch.maximum(low.error, high.error))
-    return Typed(exact, typed, bound, value.same and low.same and high.same)
+    return Typed(exact, typed, or_zero(typed, bound), value.same and low.same and high.same)
 
 
 @carries("math.isnan", "math.isinf", "math.isfinite")

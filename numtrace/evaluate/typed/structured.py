@@ -20,7 +20,7 @@ from numtrace.evaluate.linalg import STRUCTURED
 from numtrace.evaluate.nest import Nest
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.structured import REDUCTIONS, STRIPE, same_dtype
-from numtrace.evaluate.typed.arithmetic import narrowed
+from numtrace.evaluate.typed.arithmetic import narrowed, or_zero
 from numtrace.evaluate.typed.order import contract_in_order, sum_in_order
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import round_to
@@ -170,7 +170,7 @@ def _reduced(
             bound = torch.maximum(start.error, errors)
             if not exact.is_floating_point():
                 bound = torch.where(bound > 0, torch.inf, 0.0)
-        return Typed(exact, typed, bound, same)
+        return Typed(exact, typed, or_zero(typed, bound), same)
     yielded = nest.sum_types[index][-1]
     raw = exact
     if not same:

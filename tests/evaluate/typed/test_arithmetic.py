@@ -89,6 +89,15 @@ def test_minimum_and_maximum_round_nothing(typed):
     assert step(typed, "%r = arith.minimumf %a, %b : E", number(3.0), number(5.0)).bound is None
 
 
+def test_a_maximum_in_f16_may_be_flushed(typed):
+    """It is taken in f32, and put back into f16 by a conversion that may have no denormals."""
+    a, b = (number(value, dtype=torch.float16) for value in (3 * 2.0**-17, -1.0))
+    made = step(typed, "%r = arith.maximumf %a, %b : E", a, b, element="f16")
+    assert (made.typed.item(), made.bound.item()) == (3 * 2.0**-17, 3 * 2.0**-17)
+    divided = "%m = arith.maximumf %a, %b : E\n    %r = arith.divf %a, %m : E"
+    assert step(typed, divided, a, b, element="f16").bound.item() == math.inf
+
+
 def test_a_sign_is_exact(typed):
     made = step(typed, "%r = arith.negf %a : E", number(3.0, 0.25))
     assert (made.typed.item(), made.bound.item()) == (-3.0, 0.25)

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from judged import Compiled, fault_free
 from kernels import KINDS, Drawn, attention, chain, convolution, data, matmul, reduction, softmax
@@ -76,6 +76,7 @@ def programs(draw) -> Drawn:
     deadline=None,
     database=None,
     derandomize=EXAMPLES < 20,
+    phases=(Phase.generate,),  # every step of shrinking would be a compilation
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(programs(), st.integers(0, 1000))
