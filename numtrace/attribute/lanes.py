@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
+from iree.compiler import ir
 
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.machine import TERMINATORS, Machine
@@ -45,6 +46,7 @@ _NOTHING = object()
 
 #: What ends a function.
 _RETURNS = frozenset(("util.return", "func.return"))
+_CALLS = ("util.call", "func.call")
 
 
 class Lanes:
@@ -101,7 +103,7 @@ class Lanes:
         loop is yielded once per iteration.
 
         Raises:
-            UncoveredOp: a dispatch is in a region that is neither a loop nor a branch.
+            UncoveredOp: a dispatch is in a region that is neither a loop nor a branch, or in a function that is called.
         """
         block = function.regions[0]
         for lane in (COMPILED, REFERENCE):
@@ -116,9 +118,17 @@ class Lanes:
                 return  # of an inner block: who entered it takes the operands on
             elif any(inner.name == "flow.dispatch" for inner in walk(op.regions)):
                 yield from self._around(op)
+            elif op.name in _CALLS and self._dispatches(op):
+                raise UncoveredOp(op.name, "dispatches in a function that is called, and not inlined")
             else:
                 self._between(op)
             self._forget(op.dead)
+
+    def _dispatches(self, call: Op) -> bool:
+        """Whether the function that is called, or one that it calls, has dispatches."""
+        callee = self.program.functions.get(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+        inner = [] if callee is None else list(walk(callee.regions))
+        return any(op.name == "flow.dispatch" or (op.name in _CALLS and self._dispatches(op)) for op in inner)
 
     def _around(self, op: Op) -> Iterator[Op]:
         """A loop or a branch with dispatches in it. Which way it goes is as in the compiled program."""

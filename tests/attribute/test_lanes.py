@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 import numtrace.evaluate  # noqa: F401  (registers the dialects)
 from numtrace.attribute.lanes import COMPILED, EXACT, REFERENCE, Lanes, Tag
+from numtrace.errors import UncoveredOp
 from numtrace.evaluate.program import Program
 
 LOOP = """
@@ -73,3 +75,27 @@ def test_a_branch_is_taken_as_in_the_compiled_program() -> None:
     seen, found = follow(Lanes(program, {}), program, taken=True)
     assert seen[3:] == [(8.0, -1)]
     assert found == [8.0, 27.0, 125.0, 16.0, 81.0, 625.0]
+
+
+def test_dispatches_in_a_function_that_is_called_are_not_taken_for_what_is_between_dispatches():
+    """Their traces come in between: the walk must say so, and not run past them."""
+    text = (
+        LOOP.partition("util.func")[0]
+        + """
+util.func private @inner(%a: tensor<1xf32>) -> tensor<1xf32> {
+  %0 = flow.dispatch @ex::@f(%a) : (tensor<1xf32>) -> tensor<1xf32>
+  util.return %0 : tensor<1xf32>
+}
+util.func private @outer(%a: tensor<1xf32>) -> tensor<1xf32> {
+  %0 = util.call @inner(%a) : (tensor<1xf32>) -> tensor<1xf32>
+  util.return %0 : tensor<1xf32>
+}
+util.func public @main(%a: tensor<1xf32>) -> tensor<1xf32> {
+  %0 = util.call @outer(%a) : (tensor<1xf32>) -> tensor<1xf32>
+  util.return %0 : tensor<1xf32>
+}
+"""
+    )
+    program = Program.parse(text)
+    with pytest.raises(UncoveredOp, match="a function that is called"):
+        list(Lanes(program, {}).walk(program.functions["main"], [torch.tensor([1.0])]))
