@@ -25,16 +25,16 @@ ARGUMENT_LIMIT = 2.5
 SHARP = {"f32": 2.5, "f16": 1.0, "bf16": 1.0}
 #: An accurate stretch between inaccurate ones counts if it is so many binades wide; narrower ones are luck.
 NARROW = 3.0
-#: What is taken off an error before the rest is put down to the argument.
-ALLOWANCE = {"f32": 2.0, "f16": 0.55, "bf16": 0.55}
 
 
 @dataclass
 class Figures:
     """The greatest errors of one function in one type: per bin of the argument, then over all."""
 
-    well: Tensor  # in ulps, where rounding the argument moves the result by no more than an ulp
-    moved: Tensor  # elsewhere: as a relative change of the argument, beyond the allowance
+    ulps: (
+        Tensor  # no more than the allowance where rounding the argument moves the result by more than an ulp
+    )
+    moved: Tensor  # there, what is beyond the allowance: as a relative change of the argument
     seen: Tensor  # which bins have an argument
     below: float = 0.0
     count: int = 0
@@ -42,10 +42,32 @@ class Figures:
     notes: dict[str, str] = field(default_factory=dict)
 
 
+TRIGONOMETRIC = ("math.sin", "math.cos", "math.tan")
+
+
 def argument_limit(op: str, dtype: str) -> float:
     """Arguments are reduced in f32 in every type; the product in exp2 and powf is rounded to the type itself."""
-    trigonometric = op in ("math.sin", "math.cos", "math.tan")
-    return ARGUMENT_LIMIT * float_format("f32" if trigonometric else dtype).unit_roundoff
+    return ARGUMENT_LIMIT * float_format("f32" if op in TRIGONOMETRIC else dtype).unit_roundoff
+
+
+def excused(op: str, dtype: str, found: Figures) -> Tensor:
+    """The bins where what is beyond the allowance may be put down to the argument.
+
+    sin, cos and tan are of size 1 however large their argument is, and a good program gets all digits: what an
+    error of the argument makes must not be more than LIMIT ulps of a value below 1.
+    """
+    allowed = found.moved <= argument_limit(op, dtype)
+    if op in TRIGONOMETRIC:
+        offset = (torch.arange(len(found.seen)) - half(dtype)).abs()
+        size = torch.tensor([edge(int(bin_) + 1, dtype) for bin_ in offset], dtype=torch.float64)
+        shift = torch.where(found.moved > 0, found.moved * size, 0.0)
+        allowed &= shift <= table.LIMIT * float_format(dtype).unit_roundoff
+    return allowed
+
+
+def allowance(op: str, dtype: str) -> float:
+    """The ulps that are taken off an error before the rest is put down to the argument."""
+    return 2.0 if dtype == "f32" or (op, dtype) == ("math.tan", "f16") else 0.55  # tan divides two roundings
 
 
 def bins_of(x: Tensor, dtype: str) -> Tensor:
@@ -71,8 +93,7 @@ def edge(bin_: int, dtype: str) -> float:
 
 def runs_of(op: str, dtype: str, found: Figures) -> list[list[float]]:
     """Neighbouring bins of one grade: (low, high, ulps, grade), grade 0 sharp, 1 accurate, 2 inaccurate."""
-    ulps = torch.where(found.moved > 0, found.well.clamp(min=ALLOWANCE[dtype]), found.well)
-    ulps = torch.where(found.moved > argument_limit(op, dtype), math.inf, ulps)
+    ulps = torch.where(excused(op, dtype, found), found.ulps, math.inf)
     middle, tiny, runs = half(dtype), float_format(dtype).min_normal, []
     for index in found.seen.nonzero()[:, 0].tolist():
         value, offset = float(ulps[index]), abs(index - middle)
@@ -87,8 +108,18 @@ def runs_of(op: str, dtype: str, found: Figures) -> list[list[float]]:
             run[3] = 2
     runs = joined(runs, lambda a, b: a[3] == b[3])
     # A sharp stretch has to be worth its place: twice as good as what is beside it, and wide.
-    runs = joined(runs, lambda a, b: max(a[3], b[3]) < 2 and max(a[2], b[2]) < 2 * min(a[2], b[2]))
-    return joined(runs, lambda a, b: max(a[3], b[3]) < 2 and binades(a if a[2] < b[2] else b) < NARROW)
+    for alike in (similar, narrow, similar):
+        runs = joined(runs, alike)
+    return runs
+
+
+def similar(a: list[float], b: list[float]) -> bool:
+    return max(a[3], b[3]) < 2 and max(a[2], b[2]) < 2 * min(a[2], b[2])
+
+
+def narrow(a: list[float], b: list[float]) -> bool:
+    """Whether the better of two accurate ones is."""
+    return max(a[3], b[3]) < 2 and binades(a if a[2] < b[2] else b) < NARROW
 
 
 def joined(runs: list[list[float]], alike: Callable) -> list[list[float]]:
@@ -129,7 +160,7 @@ def source(op: str, dtype: str, found: Figures) -> str:
         )
         for bad in (False, True)
     ]
-    moved = float(found.moved[found.moved <= argument_limit(op, dtype)].max())
+    moved = float(found.moved[excused(op, dtype, found)].max())
     keywords = "".join(
         f", {name}={up(value, factor)}"
         for name, value, factor in (("argument", moved, SAFETY[dtype]), ("below", found.below, 1.0))
@@ -144,13 +175,17 @@ def source(op: str, dtype: str, found: Figures) -> str:
 
 
 def write(rows: dict[str, dict[str, str]]) -> None:
-    """Replaces the table, and the line that says where it comes from."""
+    """Replaces the functions' part of the table, and the line that says where it comes from."""
     from iree.compiler.version import VERSION
 
     path = Path(table.__file__)
-    body = "\n".join(f'    "{op}": {{\n' + "\n".join(row.values()) + "\n    }," for op, row in rows.items())
     text = path.read_text()
-    text = re.sub(r"(= \{\n)(?:.*\n)*?(\}\n# fmt: on)", lambda m: m[1] + body + "\n" + m[2], text)
+    for op, row in rows.items():
+        block = f'    "{op}": {{\n' + "\n".join(row.values()) + "\n    },\n"
+        present = re.search(rf'    "{op}": \{{\n(?:        .*\n)*    \}},\n', text)
+        text = text.replace(
+            present[0] if present else "}\n# fmt: on", block if present else block + "}\n# fmt: on"
+        )
     cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     where = f"IREE {VERSION}, torch {torch.__version__}, {platform.machine()} ({cpu[1] if cpu else 'unknown'}, AVX-512)"
     path.write_text(re.sub(r"(Measured with ).*", lambda m: m[1] + where + ".", text, count=1))
