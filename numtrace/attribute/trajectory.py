@@ -39,7 +39,7 @@ from numtrace.evaluate.types import tensor_type, widen
 REWRITTEN = "rewritten: the value is not the source op's own, what is made of it is right"
 
 #: From this part of a bound that was made wider than it need be, the sharp one is asked.
-_NEAR = 0.5
+_NEAR = 0.25
 
 Emit = Callable[[dict[str, Any]], None]
 
