@@ -107,7 +107,6 @@ EXPECTED = {
     "t14a-uint8-sum-signed": lowering("512 at the output", "brought in at sum"),
     # Another formula, equal in exact arithmetic, that the types do not hold.
     "t08-logsigmoid-underflow": not_finite("2 outputs", "made by log_sigmoid", "leaves the range of float64"),
-    "t09-asinh-negative-large": not_finite("2 outputs", "made by asinh", _FINITE),
     "t17-float8-overflow-nan": not_finite(
         "2 outputs", "made by _to_copy", _FINITE, "the expected output is 552"
     ),
@@ -119,6 +118,8 @@ CODEGEN = {
     "p06-f32-sum-stagnates": ("ok", ("the order of a sum costs the most at generic",)),
     "p07-fast-min-max-drops-nan": ("codegen-bug", ("the code of generic is wrong", "vmvx")),
     "t05-pow-negative-base": ("codegen-bug", ("the code of pow",)),
+    # log(x + sqrt(x² + 1)) of a negative x: the code's own formula, at flow it still is math.asinh.
+    "t09-asinh-negative-large": ("codegen-bug", ("the code of asinh is wrong",)),
     "t11a-sin-large-argument": ("codegen-bug", ("the code of sin is wrong", "gone with vmvx")),
 }
 
