@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from numtrace.errors import UncoveredOp
+from numtrace.evaluate.formats import float_format
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import lookup
 from numtrace.evaluate.typed.accuracy import Accuracy, accuracy
@@ -23,6 +24,7 @@ from numtrace.evaluate.typed.arithmetic import (
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import unit
 from numtrace.evaluate.typed.value import Typed, bounded, lift
+from numtrace.evaluate.types import tensor_type
 
 #: Monotone, or convex with the lowest point inside: no value between two ends is farther from the middle's.
 _BETWEEN_ENDS = (
@@ -200,4 +202,10 @@ def classify(op: Op, machine, a: Any) -> Typed:
     exact = fn(op, machine, value.exact)
     if value.same:
         return Typed(exact, exact)
-    return Typed(exact, fn(op, machine, value.wide), None, False)
+    bound = None
+    if value.bound is not None:
+        limit = float_format(tensor_type(op.operand_types[0])[1]).max_finite
+        reached = value.wide.abs() + value.bound.double()
+        # An overflow in doubt is a number in other code; what is infinite for sure has no bound to speak of.
+        bound = (~(reached < limit) & (value.bound != 0)).float()
+    return Typed(exact, fn(op, machine, value.wide), bound, False)

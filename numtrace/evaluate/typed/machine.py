@@ -54,12 +54,15 @@ class TypedMachine(Machine):
         if op.typed or (rule is None and not any(isinstance(value, Typed) for value in operands)):
             super()._evaluate(op)
             return
-        if rule is not None:
-            value = rule(op, self, *operands)
-        elif _moves(op):
-            value = moved(op, self, operands)
-        else:
-            value = self._by_definition(op, operands)
+        try:
+            if rule is not None:
+                value = rule(op, self, *operands)
+            elif _moves(op):
+                value = moved(op, self, operands)
+            else:
+                value = self._by_definition(op, operands)
+        except NotImplementedError as error:  # of torch: it has no maximum of f8, say
+            raise UncoveredOp(op.name, f"torch does not compute it in its type ({error})") from None
         if len(op.results) == 1:
             env[op.results[0]] = value[0] if type(value) is tuple else value
         elif op.results:
@@ -95,5 +98,5 @@ def _doubt(values: list[Typed], like: Tensor) -> Tensor | None:
     doubt = torch.zeros(like.shape, dtype=torch.float32)
     for value in values:
         if value.bound is not None:
-            doubt = torch.where(value.bound > 0, torch.inf, doubt)
+            doubt = torch.where(value.bound != 0, torch.inf, doubt)
     return doubt

@@ -169,7 +169,7 @@ def _reduced(
             errors = value.error.expand(domain.sizes).amax(dim=nest.reductions)
             bound = torch.maximum(start.error, errors)
             if not exact.is_floating_point():
-                bound = torch.where(bound > 0, torch.inf, 0.0)
+                bound = torch.where(bound != 0, torch.inf, 0.0)
         return Typed(exact, typed, or_zero(typed, bound), same)
     yielded = nest.sum_types[index][-1]
     raw = exact

@@ -186,3 +186,31 @@ def test_an_integer_within_rounding_of_its_threshold(typed):
     assert (near.typed.item(), near.bound.item()) == (2, 1.0)
     clear = typed(INTEGER, number(2.5, 0.1))
     assert (clear.typed.item(), clear.bound.item()) == (2, 0.0)
+
+
+LARGER = "%c = arith.cmpf ogt, %a, %b : E\n    %r = arith.select %c, %a, %b : E"
+
+
+def test_a_nan_in_doubt_is_compared_in_doubt(typed):
+    """inf - inf where either may be a number: code that has one of them decides otherwise."""
+    for value in (number(math.nan, math.nan), number(math.inf, math.inf)):
+        assert not math.isfinite(step(typed, LARGER, value, number(0.0)).bound.item())
+    certain = step(typed, LARGER, number(math.nan), number(0.0))
+    assert (certain.typed.item(), certain.bound) == (0.0, None)
+
+
+def test_a_choice_in_doubt_between_a_number_and_infinity_is_without_limit(typed):
+    choice = "%c = arith.cmpf ogt, %a, %b : E\n    %r = arith.select %c, %a, %inf : E"
+    body = f"%inf = arith.constant 0xFF800000 : E\n    {choice}"
+    assert step(typed, body, number(1.0, 0.5), number(1.0)).bound.item() == math.inf
+
+
+def test_an_integer_that_bf16_does_not_hold_may_be_kept_in_f32(typed):
+    """257 is 256 in bf16; code that keeps it in f32 is 1 off, within a unit in the last place (2)."""
+    body = """%i = arith.fptosi %a : E to i32
+    %s = arith.sitofp %i : i32 to bf16
+    %r = arith.extf %s : bf16 to E"""
+    made = step(typed, body, number(257.0))
+    assert (made.typed.item(), made.bound.item()) == (256.0, close(257 * 2.0**-7))
+    exact = step(typed, body, number(256.0))
+    assert (exact.typed.item(), exact.bound.item()) == (256.0, 0.0)
