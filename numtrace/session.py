@@ -41,7 +41,6 @@ class _State:
     #: By the passes of a variant with a pass bug: the ops that it was brought in at.
     blamed: dict[frozenset[str], list[str]] = field(default_factory=dict)
     internal: str | None = None
-    torch_errors: dict[str, Any] = field(default_factory=dict)
 
 
 class Session:

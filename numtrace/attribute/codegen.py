@@ -75,7 +75,7 @@ def _ratios(c: Tensor, q: Tensor, error: Tensor | None, dtype: str) -> Tensor:
     if error is not None:
         doubt = ~torch.isfinite(error)
         if dtype in FORMATS:
-            doubt |= q.abs() + error >= FORMATS[dtype].max_finite
+            doubt |= odd & (q.abs() + error >= FORMATS[dtype].max_finite)
         ratio = torch.where(doubt, 0.0, ratio)
     return torch.where(same, 0.0, ratio)
 

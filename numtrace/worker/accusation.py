@@ -17,6 +17,10 @@ from numtrace.worker.judge import Judge
 from numtrace.worker.rerun import capture
 from numtrace.worker.witness import witness
 
+#: Seconds for one compilation or run of a dispatch alone, as of ``numtrace rerun``. Where plain loops or an interpreter
+#: need longer, that route is not heard; all of them together must not outlast the run itself by hours.
+PATIENCE = 120.0
+
 
 def codegen_findings(variant: Variant, records: list[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
     """One finding for each executable with a site beyond its bound, heard with a second witness.
@@ -32,22 +36,29 @@ def codegen_findings(variant: Variant, records: list[dict[str, Any]], seed: int)
     program = Program(module)
     findings = []
     for number, sites in enumerate(groups, start=1):
-        variant.channel.stage(f"second witness {number} of {len(groups)}: {sites[0]['op']}", timed=True)
-        findings.append(_heard(variant, module, program, sites, seed))
+        stage = f"second witness {number} of {len(groups)}: {sites[0]['op']}"
+        findings.append(_heard(variant, module, program, sites, seed, stage))
     return findings
 
 
 def _heard(
-    variant: Variant, module: ir.Module, program: Program, sites: list[dict[str, Any]], seed: int
+    variant: Variant,
+    module: ir.Module,
+    program: Program,
+    sites: list[dict[str, Any]],
+    seed: int,
+    stage: str,
 ) -> dict[str, Any]:
     site, _, result = sites[0]["id"].rpartition(".")
     confirmed = variant.job["reference"] == "torch" and sites[0]["match"] in ("verified", "ambiguous")
+    variant.channel.stage(stage, timed=True)
     try:
         captured: Captured = capture(variant.job | {"site": site, "seed": seed}, program)
         judge = Judge(program, captured, int(result))
         in_order = judge.as_summed_in_order(captured.results)
         record = None
         if not (in_order and sites[0]["code"] == "suspect"):
+            variant.channel.stage(stage)  # each compilation and run has a limit of its own
             with Alone(module, site, captured.operands, _setting(variant), _folder(variant, site)) as alone:
                 record = witness(alone, captured.results, judge, defined=judge.defined)
     except NumtraceError as error:
@@ -58,7 +69,7 @@ def _heard(
 
 def _setting(variant: Variant) -> Setting:
     job = variant.job
-    return Setting(variant.flags, job["device"], job["threads"], variant.timeout)
+    return Setting(variant.flags, job["device"], job["threads"], min(variant.timeout, PATIENCE))
 
 
 def _folder(variant: Variant, site: str):
