@@ -54,14 +54,15 @@ def excused(op: str, dtype: str, found: Figures) -> Tensor:
     """The bins where what is beyond the allowance may be put down to the argument.
 
     sin, cos and tan are of size 1 however large their argument is, and a good program gets all digits: what an
-    error of the argument makes must not be more than LIMIT ulps of a value below 1.
+    error of the argument makes must leave half of the digits of a value of size 1, or be within LIMIT ulps of it.
     """
     allowed = found.moved <= argument_limit(op, dtype)
     if op in TRIGONOMETRIC:
         offset = (torch.arange(len(found.seen)) - half(dtype)).abs()
         size = torch.tensor([edge(int(bin_) + 1, dtype) for bin_ in offset], dtype=torch.float64)
         shift = torch.where(found.moved > 0, found.moved * size, 0.0)
-        allowed &= shift <= table.LIMIT * float_format(dtype).unit_roundoff
+        unit = float_format(dtype).unit_roundoff
+        allowed &= shift <= max(table.LIMIT * unit, unit**0.5)
     return allowed
 
 
