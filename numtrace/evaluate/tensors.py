@@ -48,7 +48,9 @@ def window(value: Tensor, offsets: list[int], sizes: list[int], strides: list[in
     for offset, size, stride, extent in zip(offsets, sizes, strides, value.shape, strict=True):
         last = offset + (size - 1) * stride
         if size and (offset < 0 or last >= extent):
-            raise UndefinedResult("slice", f"takes elements {offset} to {last} of a dimension of size {extent}")
+            raise UndefinedResult(
+                "slice", f"takes elements {offset} to {last} of a dimension of size {extent}"
+            )
         index.append(slice(offset, last + 1, stride) if size else slice(0, 0))
     return value[tuple(index)]
 

@@ -182,7 +182,10 @@ def _worst(
         for column in bound:
             guilty = s.code in ("suspect", "proven")
             column.add(bound_share(s.code, s.bound_ratio), "bold red" if guilty else "")
-    if width >= _ONE_LINE or table_width([site, ops, module, kind, *terms.values(), *bound, match]) <= width - 2:
+    if (
+        width >= _ONE_LINE
+        or table_width([site, ops, module, kind, *terms.values(), *bound, match]) <= width - 2
+    ):
         head, rows = table([site, ops, module, kind, *terms.values(), *bound, match], width, indent=2)
         lines += [head, *rows]
     else:

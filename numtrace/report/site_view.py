@@ -35,7 +35,9 @@ def site_view(variant: Variant, site: Site, width: int) -> list[Text]:
         added = f"the three terms add up to within {site.additivity:.3g} ulp of float64"
         lines += labelled("check", added, width)
     if site.code is not None:
-        lines += labelled("code", _code(site), width, "" if site.code in ("within", "unbounded") else "bold red")
+        lines += labelled(
+            "code", _code(site), width, "" if site.code in ("within", "unbounded") else "bold red"
+        )
     for stage, file in variant.files.items():
         lines += labelled("file", f"{stage}: {file}", width)
     for file in site.kept:

@@ -59,7 +59,9 @@ def explain(job: dict[str, Any], channel: Channel) -> None:
     channel.stage("look for undefined results in the source", timed=True)
     with shared_cores(job["threads"]):
         for seed in range(job["seed"], job["seed"] + job["seeds"]):
-            make_reference(variant, params, stored_inputs(variant.shared, seed, job["arguments"]), []).finish()
+            make_reference(
+                variant, params, stored_inputs(variant.shared, seed, job["arguments"]), []
+            ).finish()
     channel.send("defined")
 
 

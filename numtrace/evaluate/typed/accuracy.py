@@ -16,7 +16,7 @@ the digits of a value of size 1, up to |x| of some 4000 in f32: they go on to lo
 0.5·2^-24·|x| with FMA, 1.5·2^-24·|x| without), down to none.
 
 **What it does not excuse.** In the ``inaccurate`` intervals IREE's code is off by more than ``LIMIT`` ulps, some
-of it by everything: asinh(-5000) is -inf, sin of 1e5 has a quarter of its digits. The bound to hold the compiler to is the
+of it by everything: asinh(-5000) is -inf, sin of 1e5 has lost most digits. The bound to hold the compiler to is the
 accurate one there too. What was measured there is kept, to tell a function that is known to be so from other faults.
 
 x stands for the argument; for powf for its base, for atan2 and remf for the quotient of their arguments (powf's
