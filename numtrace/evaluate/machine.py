@@ -96,7 +96,7 @@ class Machine:
         try:
             for op in ops:
                 self._evaluate(op)
-            return [env[slot] for slot in wanted]
+            return [self._value(slot) for slot in wanted]
         finally:
             # Not op by op: the last reader in the block of a wanted slot may be one of ``ops``.
             self._forget(block.arguments)
@@ -106,11 +106,14 @@ class Machine:
     def _ops(self, block: Block) -> list[Any]:
         for op in block.ops:
             if op.name in TERMINATORS:
-                values = [self.env[slot] for slot in op.operands]
+                values = [self._value(slot) for slot in op.operands]
                 self._forget(op.dead)
                 return values
             self.step(op)
         return []
+
+    def _value(self, slot: int) -> Any:
+        return self.env[slot]
 
     def _forget(self, slots: Iterable[int]) -> None:
         for slot in slots:

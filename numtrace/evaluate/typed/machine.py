@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from numtrace.evaluate.typed.moves import moved
 from numtrace.evaluate.typed.registry import rule_of
 from numtrace.evaluate.typed.summation import Summation
 from numtrace.evaluate.typed.value import Typed, bounded, lift, together
-from numtrace.evaluate.types import is_float, tensor_type
+from numtrace.evaluate.types import is_float, tensor_type, widen
 
 
 class TypedMachine(Machine):
@@ -42,6 +43,9 @@ class TypedMachine(Machine):
         self.in_order = in_order
         self.sharp = sharp
         self.loose = False
+        self._data_free: dict[
+            int, Typed
+        ] = {}  # floats that no tensor data flows into, where tensor data meets them
 
     def summation(self, terms: int, results: int, *types: str) -> Summation:
         """``results`` sums of ``terms`` terms each, rounded to ``types`` (the last is the result's)."""
@@ -49,9 +53,13 @@ class TypedMachine(Machine):
 
     def _evaluate(self, op: Op) -> None:
         env = self.env
-        operands = [env[slot] for slot in op.operands]
         rule = rule_of(op.name)
-        if op.typed or (rule is None and not any(isinstance(value, Typed) for value in operands)):
+        if op.typed:
+            super()._evaluate(op)
+            self._note_data_free(op, rule)
+            return
+        operands = [self._value(slot) for slot in op.operands]
+        if rule is None and not any(isinstance(value, Typed) for value in operands):
             super()._evaluate(op)
             return
         try:
@@ -67,6 +75,20 @@ class TypedMachine(Machine):
             env[op.results[0]] = value[0] if type(value) is tuple else value
         elif op.results:
             env.update(zip(op.results, value, strict=True))
+
+    def _value(self, slot: int) -> Any:
+        return self._data_free.get(slot, self.env[slot])
+
+    def _note_data_free(self, op: Op, rule: Callable | None) -> None:
+        """A float made of indices is plain, so that what it is an index of is certain; but code is as far off it as
+        off any other: the sine of a position has the error of the sine."""
+        for slot in op.results:
+            self._data_free.pop(slot, None)
+        if rule is None or len(op.results) != 1 or not is_float(tensor_type(op.result_types[0])[1]):
+            return
+        made = rule(op, self, *(self._value(slot) for slot in op.operands))
+        (slot,) = op.results
+        self._data_free[slot] = Typed(widen(self.env[slot]), made.typed, made.bound, False)
 
     def _by_definition(self, op: Op, operands: list[Any]) -> Any:
         """Ops on integers and booleans alone, which round nothing.

@@ -78,3 +78,29 @@ def test_a_number_that_may_be_nan_is_classified_as_it_is_typed(typed):
     body = "    %n = math.isnan %a : E\n    %r = arith.select %n, %b, %a : E"
     made = typed(elementwise(body, 1, "f32"), number(math.nan), number(7.0))
     assert made.typed.item() == 7.0
+
+
+SINE = """
+func.func @main() -> tensor<3xf32> {
+  %e = tensor.empty() : tensor<3xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      outs(%e : tensor<3xf32>) {
+  ^bb0(%o: f32):
+    %j = linalg.index 0 : index
+    %i = arith.index_cast %j : index to i32
+    %f = arith.sitofp %i : i32 to f32
+    %r = math.sin %f : f32
+    linalg.yield %r : f32
+  } -> tensor<3xf32>
+  return %y : tensor<3xf32>
+}
+"""
+
+
+def test_a_function_of_an_index_is_as_far_off_as_of_any_number(typed):
+    """The positions are certain, their sines are not."""
+    made = typed(SINE)
+    for at in range(3):
+        given = step(typed, "%r = math.sin %a : E", number(float(at)))
+        assert made.typed[at].item() == given.typed.item()
+        assert made.bound[at].item() == given.bound.item() > 0
