@@ -35,6 +35,7 @@ from numtrace.worker.exact import folded, make_reference
 from numtrace.worker.modules import archives, arguments, entry, load_globals
 from numtrace.worker.outcome import outcome_fields
 from numtrace.worker.prepare import stored_inputs
+from numtrace.worker.witness import same_bits
 
 
 def run_variant(job: dict[str, Any], channel: Channel) -> None:
@@ -102,7 +103,7 @@ def _run(variant: Variant) -> None:
         else len(computing(changed, variant.table)),
         changed=computing(changed or [], variant.table),
         no_longer_read=[variant.table[stamp]["name"] for stamp in no_longer_read(variant, changed or [])],
-        traced_equal=_bit_equal(outcome.outputs, plain_run.outputs),
+        traced_equal=same_bits(outcome.outputs, plain_run.outputs, None),
         torch_same_dtype=same_dtype,
         spread=spread,
         findings=findings,
@@ -186,16 +187,6 @@ def make_trajectory(
         exact={name: table.exact for name, table in folded(variant, flow, params).items()},
     )
     return trajectory, reference
-
-
-def _bit_equal(a: list[Tensor], b: list[Tensor]) -> bool:
-    def bits(value: Tensor) -> Tensor:
-        return value.reshape(-1).clone(memory_format=torch.contiguous_format).view(torch.uint8)
-
-    return len(a) == len(b) and all(
-        x.shape == y.shape and x.dtype == y.dtype and torch.equal(bits(x), bits(y))
-        for x, y in zip(a, b, strict=True)
-    )
 
 
 def torch_error(
