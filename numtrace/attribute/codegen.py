@@ -43,7 +43,7 @@ def distance(compiled: Tensor, value: Typed, dtype: str, defined: Tensor | None 
         defined: a flat mask of the elements that the program defines; None for all.
 
     NaN is like NaN and an infinity like itself. A number against a NaN or an infinity is beyond any finite bound,
-    but for overflow in doubt: where the bound reaches the largest number of the type.
+    but for an infinity where the bound of a number reaches the largest one of the type: an overflow in doubt.
     """
     found = Distance()
     flat = [compiled.reshape(-1), value.typed.reshape(-1)]
@@ -75,16 +75,19 @@ def _ratios(c: Tensor, q: Tensor, error: Tensor | None, dtype: str) -> Tensor:
     if error is not None:
         doubt = ~torch.isfinite(error)
         if dtype in FORMATS:
-            doubt |= odd & (q.abs() + error >= FORMATS[dtype].max_finite)
+            doubt |= torch.isinf(c) & torch.isfinite(q) & (q.abs() + error >= FORMATS[dtype].max_finite)
         ratio = torch.where(doubt, 0.0, ratio)
     return torch.where(same, 0.0, ratio)
 
 
 def judged(near: Distance, far: Distance | None) -> str:
-    """``within``, ``suspect`` (over the probabilistic bound) or ``proven`` (over the deterministic one too)."""
+    """``within``, ``suspect`` (over the probabilistic bound) or ``proven`` (over the deterministic one ``far`` too).
+
+    Without a deterministic bound nothing is proven.
+    """
     if near.ratio <= 1:
         return "within"
-    return "proven" if far is None or far.ratio > 1 else "suspect"
+    return "proven" if far is not None and far.ratio > 1 else "suspect"
 
 
 def finite(ratio: float) -> float | None:
@@ -94,6 +97,8 @@ def finite(ratio: float) -> float | None:
 def record_of(near: Distance, far: Distance | None, shape: tuple[int, ...]) -> dict[str, Any]:
     """The report's fields of a site: ``bound_ratio``, ``code`` and what goes with them."""
     fields: dict[str, Any] = {"bound_ratio": finite(near.ratio), "code": judged(near, far)}
+    if near.free and near.free == math.prod(shape):
+        fields |= {"bound_ratio": None, "code": "unbounded", "unbounded_reason": "every element is in doubt"}
     if near.free:
         fields["free"] = near.free
     if near.ratio > 1:

@@ -21,7 +21,8 @@ def accused(records: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     for record in records:
         if record.get("code") in ("suspect", "proven"):
             groups.setdefault(record["dispatch"], []).append(record)
-    return [sorted(group, key=_severity, reverse=True) for group in groups.values()]
+    ranked = [sorted(group, key=_severity, reverse=True) for group in groups.values()]
+    return sorted(ranked, key=lambda group: _severity(group[0]), reverse=True)
 
 
 def _severity(record: dict[str, Any]) -> tuple[bool, float, float]:

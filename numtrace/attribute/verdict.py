@@ -102,7 +102,7 @@ def judge(
         return Judgement(
             "over-tolerance", f"max abs {_number(output['max_abs'])} is over the given tolerance; {fault}"
         )
-    return Judgement("ok", _rounding(record, output, findings) + _golden_apart(golden))
+    return Judgement("ok", _rounding(record, output, findings) + _unbounded(sites) + _golden_apart(golden))
 
 
 def _as_known(record: dict[str, Any], known: Sequence[dict[str, Any]]) -> bool:
@@ -218,6 +218,14 @@ def _no_fault(known: Sequence[dict[str, Any]]) -> str:
 
 def _remark(known: Sequence[dict[str, Any]]) -> str:
     return f" besides {counted(known)}" if known else ""
+
+
+def _unbounded(sites: Sequence[dict[str, Any]]) -> str:
+    """What the verdict says nothing of."""
+    count = sum(site.get("code") == "unbounded" for site in sites)
+    if not count:
+        return ""
+    return f"; the code of {count} of {len(sites)} sites has no error bound and is not judged"
 
 
 def _rounding(record: dict[str, Any], output: dict[str, Any], findings: Sequence[dict[str, Any]]) -> str:

@@ -21,6 +21,9 @@ from numtrace.worker.witness import witness
 #: need longer, that route is not heard; all of them together must not outlast the run itself by hours.
 PATIENCE = 120.0
 
+#: Findings that are heard, the worst first: each is one more run of the program and some eight compilations.
+HEARD = 8
+
 
 def codegen_findings(variant: Variant, records: list[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
     """One finding for each executable with a site beyond its bound, heard with a second witness.
@@ -36,6 +39,11 @@ def codegen_findings(variant: Variant, records: list[dict[str, Any]], seed: int)
     program = Program(module)
     findings = []
     for number, sites in enumerate(groups, start=1):
+        if number > HEARD:
+            confirmed = _confirmed(variant, sites[0])
+            why = f"the worst {HEARD} findings were heard; numtrace rerun hears any dispatch"
+            findings.append(_unheard(sites, confirmed, why))
+            continue
         stage = f"second witness {number} of {len(groups)}: {sites[0]['op']}"
         findings.append(_heard(variant, module, program, sites, seed, stage))
     return findings
@@ -50,21 +58,34 @@ def _heard(
     stage: str,
 ) -> dict[str, Any]:
     site, _, result = sites[0]["id"].rpartition(".")
-    confirmed = variant.job["reference"] == "torch" and sites[0]["match"] in ("verified", "ambiguous")
+    confirmed = _confirmed(variant, sites[0])
     variant.channel.stage(stage, timed=True)
     try:
         captured: Captured = capture(variant.job | {"site": site, "seed": seed}, program)
         judge = Judge(program, captured, int(result))
-        in_order = judge.as_summed_in_order(captured.results)
+        in_order = sites[0]["code"] == "suspect" and judge.as_summed_in_order(captured.results)
         record = None
-        if not (in_order and sites[0]["code"] == "suspect"):
+        if not in_order:
             variant.channel.stage(stage)  # each compilation and run has a limit of its own
             with Alone(module, site, captured.operands, _setting(variant), _folder(variant, site)) as alone:
                 record = witness(alone, captured.results, judge, defined=judge.defined)
-    except NumtraceError as error:
-        finding = codegen_finding(sites, None, in_order=False, confirmed=confirmed)
-        return finding | {"unheard": str(error)}
+    except (NumtraceError, MemoryError, OSError, ir.MLIRError) as error:
+        # All that was measured stands; only the witness is missing.
+        return _unheard(sites, confirmed, str(error) or type(error).__name__)
+    except RuntimeError as error:
+        if "can't allocate memory" not in str(error):
+            raise
+        return _unheard(sites, confirmed, "there was not enough memory")
     return codegen_finding(sites, record, in_order=in_order, confirmed=confirmed)
+
+
+def _confirmed(variant: Variant, site: dict[str, Any]) -> bool:
+    """Whether torch agrees with numtrace's reading of the dispatch."""
+    return variant.job["reference"] == "torch" and site["match"] in ("verified", "ambiguous")
+
+
+def _unheard(sites: list[dict[str, Any]], confirmed: bool, why: str) -> dict[str, Any]:
+    return codegen_finding(sites, None, in_order=False, confirmed=confirmed) | {"unheard": why}
 
 
 def _setting(variant: Variant) -> Setting:

@@ -8,6 +8,7 @@ fused multiply-add). Where denormals are flushed, a result below the normal rang
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -62,7 +63,18 @@ def computed(
     error = size.mul_((roundings if certain else roundings + 1.0) * unit(element))
     if inherited is not None:
         error.add_(inherited, alpha=1 + unit(element))
-    return Typed(exact, typed, error.add_(smallest(element) * (1 if certain else 2)), False)
+    error.add_(smallest(element) * (1 if certain else 2))
+    return Typed(exact, typed, _sure_of_infinity(error, exact, typed, inherited), False)
+
+
+def _sure_of_infinity(error: Tensor, exact: Tensor, typed: Tensor, inherited: Tensor | None) -> Tensor:
+    """``error`` without the doubt about an infinity that no rounding has made and no operand's doubt can undo."""
+    if math.isfinite(float(error.sum())):
+        return error
+    sure = torch.isinf(typed) & (exact == typed.double())
+    if inherited is not None:
+        sure &= torch.isfinite(inherited)
+    return torch.where(sure, 0.0, error)
 
 
 def arithmetic(function: Callable[..., Tensor], inherit: Inherit) -> Callable[..., Typed]:

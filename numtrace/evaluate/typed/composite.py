@@ -75,8 +75,9 @@ def _exponentials(given: Typed, dims: list[int], element: str, base_two: bool = 
     doubtful = in_doubt(shifted, found)
     at = Typed(shifted.exact, shifted.wide / math.log(2), None, False) if base_two else shifted
     raw = torch.exp(shifted.wide)
-    # Of exp(-inf) there is no doubt.
-    inherited = torch.where(shifted.typed == -torch.inf, 0.0, between_ends(torch.exp, doubtful))
+    # Of exp(-inf) there is no doubt where there is none of the infinity.
+    sure = (shifted.typed == -torch.inf) & torch.isfinite(shifted.bound)
+    inherited = torch.where(sure, 0.0, between_ends(torch.exp, doubtful))
     return measured(found, at, torch.exp(shifted.exact), raw, inherited, element)
 
 

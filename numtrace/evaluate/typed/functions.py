@@ -89,7 +89,8 @@ def in_doubt(value: Typed, found: Accuracy) -> Typed:
     if not found.argument:
         return value
     error = value.wide.abs().float().mul_(found.argument)
-    error = torch.where(_accurate(found, value.wide), error, 0.0).add_(value.error)
+    counts = _accurate(found, value.wide) & torch.isfinite(value.wide)
+    error = torch.where(counts, error, 0.0).add_(value.error)
     return Typed(value.exact, value.typed, error, value.same)
 
 
