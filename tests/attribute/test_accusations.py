@@ -10,8 +10,8 @@ from numtrace.attribute.findings import accused, codegen_finding
 def site(name: str, dispatch: str, code: str, ratio: float | None, proven: float | None) -> dict[str, Any]:
     return {
         "id": name, "dispatch": dispatch, "code": code, "bound_ratio": ratio, "proven_ratio": proven, "op": "mm",
-        "ops": ["mm"], "module": "", "dtype": "f32", "codegen": {"max_abs": 1.0, "rel_l2": 0.1, "nan": 0, "inf": 0}, "over_bound": 2,
-        "elements": 8,
+        "ops": ["mm"], "module": "", "dtype": "f32", "over_bound": 2, "elements": 8,
+        "codegen": {"max_abs": 1.0, "rel_l2": 0.1, "nan": 0, "inf": 0},
     }  # fmt: skip
 
 
