@@ -23,7 +23,7 @@ from numtrace.evaluate.structured import REDUCTIONS, STRIPE, same_dtype
 from numtrace.evaluate.typed.arithmetic import narrowed, or_zero
 from numtrace.evaluate.typed.order import contract_in_order, sum_in_order
 from numtrace.evaluate.typed.registry import carries
-from numtrace.evaluate.typed.rounding import round_to
+from numtrace.evaluate.typed.rounding import round_to, unit
 from numtrace.evaluate.typed.sizes import sizes
 from numtrace.evaluate.typed.value import Typed, bounded, lift, together
 from numtrace.evaluate.types import is_float, tensor_type
@@ -77,7 +77,7 @@ def _contraction(op: Op, nest: Nest, machine, inputs: list[Typed], out: Typed, d
     machine.loose = machine.loose or not sharp
     typed = round_to(raw, element)
     if machine.in_order:
-        typed = contract_in_order(*operands, domain, element)
+        typed = round_to(contract_in_order(*operands, domain, _narrowest(nest.sum_types[0])), element)
     if bounded(values):
         inherited = out.error
         if a.bound is not None:
@@ -87,6 +87,11 @@ def _contraction(op: Op, nest: Nest, machine, inputs: list[Typed], out: Typed, d
     else:
         inherited = None
     return Typed(exact, typed, sums.bound(total, typed, inherited), False)
+
+
+def _narrowest(types: list[str]) -> str:
+    """Of the types that a running sum is rounded to, the one that counts."""
+    return max(types, key=unit)
 
 
 def _through_casts(value: Typed, types: list[str]) -> Typed:
@@ -177,7 +182,9 @@ def _reduced(
         raw = start.wide + value.typed.expand(domain.sizes).sum(dim=nest.reductions, dtype=torch.float64)
     typed = round_to(raw, yielded)
     if machine.in_order:
-        typed = sum_in_order(value.typed.expand(domain.sizes), nest.reductions, start.typed, yielded)
+        terms_at = value.typed.expand(domain.sizes)
+        narrowest = _narrowest(nest.sum_types[index])
+        typed = round_to(sum_in_order(terms_at, nest.reductions, start.typed, narrowest), yielded)
     terms = prod(domain.sizes[loop] for loop in nest.reductions) + 1
     sums = machine.summation(terms, results, *nest.sum_types[index])
     total = value.typed.float().abs().expand(domain.sizes).sum(dim=nest.reductions)
