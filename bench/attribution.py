@@ -73,6 +73,7 @@ def measure(run: Path) -> dict[str, Any]:
         walk._emit = lambda record: looked.sites.append(record)
         attributed = play("traced.vmfb", trace_callback(walk))
 
+        judged.site_terms = looked.site_terms
         both = Both(judged.typed_dispatch)
         judged.typed_dispatch = both
         walk, _ = make_trajectory(variant, flow, params, inputs, [])
@@ -104,7 +105,7 @@ class Looked:
     """Stands in front of ``site_terms`` and counts what it is given."""
 
     def __init__(self, site_terms: Callable):
-        self._site_terms = site_terms
+        self.site_terms = site_terms
         self.sites: list[dict[str, Any]] = []
         self.elements = 0
 
@@ -116,7 +117,7 @@ class Looked:
             assert exact.shape == compiled.shape, "an exact value has another shape than the site"
             assert exact.dtype == torch.float64 or not compiled.is_floating_point(), exact.dtype
         self.elements += compiled.numel()
-        return self._site_terms(compiled, exact_compiled, exact_reference, reference, dtype, typed)
+        return self.site_terms(compiled, exact_compiled, exact_reference, reference, dtype, typed)
 
     def check(self, sites: int) -> None:
         assert len(self.sites) == sites, f"{len(self.sites)} sites were judged, the run had {sites}"
