@@ -129,31 +129,44 @@ def winograd(op: Op, machine, value: Tensor, out: Tensor) -> Tensor:
     return transform(op, value, out, matrix)
 
 
+class Attention:
+    """The loops of an attention: maps of its operands, and which loops its scores have.
+
+    ``loops`` are those of the scores and ``extents`` their sizes, ``scores`` the scores' map; ``keys`` are the
+    positions in it of the loops over keys.
+    """
+
+    def __init__(self, op: Op, shapes: list[tuple[int, ...]]):
+        """``shapes``: of query, key, value, mask (if there is one) and output."""
+        attributes = list(op.attributes["indexing_maps"])
+        self.query, self.key, self.value, _, *self.mask, self.out = (
+            linear_map(attribute.value) for attribute in attributes
+        )
+        maps = [self.query, self.key, self.value, *self.mask, self.out]
+        sizes = loop_sizes(maps, shapes, attributes[0].value.n_dims)
+        self.whole = Domain.whole(sizes)
+        kept = loops_of(self.out)
+        inner = (loops_of(self.query) & loops_of(self.key)) - kept
+        self.loops = sorted((loops_of(self.query) | loops_of(self.key)) - inner)
+        self.extents = [sizes[loop] for loop in self.loops]
+        self.scores = tuple(Linear(((loop, 1),)) for loop in self.loops)
+        keys = (loops_of(self.key) & loops_of(self.value)) - kept
+        self.keys = [self.loops.index(loop) for loop in sorted(keys)]
+
+
 @evaluates("iree_linalg_ext.attention")
 def attention(op: Op, machine, *operands: Tensor) -> Tensor:
     """``softmax(scale · Q Kᵀ + mask) V`` over the op's own maps; the region rescales the scores."""
     query, key, value, scale, *mask, out = operands
-    attributes = list(op.attributes["indexing_maps"])
-    q_map, k_map, v_map, _, *mask_map, out_map = (linear_map(attribute.value) for attribute in attributes)
-    sizes = loop_sizes(
-        [q_map, k_map, v_map, *mask_map, out_map],
-        [tuple(tensor.shape) for tensor in (query, key, value, *mask, out)],
-        attributes[0].value.n_dims,
-    )
-    whole = Domain.whole(sizes)
-    summed = loops_of(out_map)
-    keys = (loops_of(k_map) & loops_of(v_map)) - summed
-    inner = (loops_of(q_map) & loops_of(k_map)) - summed
-    loops = sorted((loops_of(q_map) | loops_of(k_map)) - inner)
-    forms = tuple(Linear(((loop, 1),)) for loop in loops)
-    zeros = torch.zeros((), dtype=torch.float64).expand([sizes[loop] for loop in loops])
-    scores = contract((query, q_map), (key, k_map), (zeros, forms), whole).mul_(scale)
+    at = Attention(op, [tuple(tensor.shape) for tensor in (query, key, value, *mask, out)])
+    zeros = torch.zeros((), dtype=torch.float64).expand(at.extents)
+    scores = contract((query, at.query), (key, at.key), (zeros, at.scores), at.whole).mul_(scale)
     (scores,) = machine.run(op.regions[0], [scores])
     if mask:
-        view = align(*loop_view(mask[0], mask_map[0], whole), loops)
+        view = align(*loop_view(mask[0], at.mask[0], at.whole), at.loops)
         scores = torch.where(view, scores, -torch.inf) if view.dtype == torch.bool else scores + view
-    positions = [loops.index(loop) for loop in sorted(keys)]
+    positions = at.keys
     weights = torch.exp_(scores - scores.amax(dim=positions, keepdim=True))
     weights.div_(weights.sum(dim=positions, keepdim=True))
     nothing = torch.zeros((), dtype=torch.float64).expand(out.shape)
-    return contract((weights, forms), (value, v_map), (nothing, out_map), whole)
+    return contract((weights, at.scores), (value, at.value), (nothing, at.out), at.whole)

@@ -22,10 +22,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from numtrace.evaluate.affine import Domain, Linear, align, linear_map, loop_sizes, loop_view, loops_of
+from numtrace.evaluate.affine import Domain, align, loop_view, loops_of
 from numtrace.evaluate.contraction import contract
 from numtrace.evaluate.formats import float_format
-from numtrace.evaluate.linalg_ext import TRANSFORMS
+from numtrace.evaluate.linalg_ext import TRANSFORMS, Attention
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.typed.arithmetic import (
     computed,
@@ -123,35 +123,21 @@ def winograd(op: Op, machine, value: Any, out: Any) -> Typed:
 def attention(op: Op, machine, *operands: Any) -> Typed:
     """Raises UncoveredOp where the exact evaluation does, or the region has an op without a bound."""
     query, key, value, scale, *mask, out = values_of(op, operands)
-    attributes = list(op.attributes["indexing_maps"])
-    q_map, k_map, v_map, _, *mask_map, out_map = (linear_map(attribute.value) for attribute in attributes)
-    sizes = loop_sizes(
-        [q_map, k_map, v_map, *mask_map, out_map],
-        [tuple(given.exact.shape) for given in (query, key, value, *mask, out)],
-        attributes[0].value.n_dims,
-    )
-    whole = Domain.whole(sizes)
-    summed = loops_of(out_map)
-    keys = (loops_of(k_map) & loops_of(v_map)) - summed
-    inner = (loops_of(q_map) & loops_of(k_map)) - summed
-    loops = sorted((loops_of(q_map) | loops_of(k_map)) - inner)
-    forms = tuple(Linear(((loop, 1),)) for loop in loops)
+    at = Attention(op, [tuple(given.exact.shape) for given in (query, key, value, *mask, out)])
     scaled = _scaled(query, scale, tensor_type(op.operand_types[0])[1])
-    scores = _product(machine, (scaled, q_map), (key, k_map), ([sizes[loop] for loop in loops], forms), whole)
+    scores = _product(machine, (scaled, at.query), (key, at.key), (at.extents, at.scores), at.whole)
     (yielded,) = machine.run(op.regions[0], [scores])
     scores = lift(yielded, op.regions[0].ops[-1].operand_types[0])
     if mask:
-        scores = _masked(scores, mask[0], mask_map[0], whole, loops)
-    dims = [loops.index(loop) for loop in sorted(keys)]
-    weights = _exponentials(scores, dims, "f32", base_two=True)
+        scores = _masked(scores, mask[0], at.mask[0], at.whole, at.loops)
+    weights = _exponentials(scores, at.keys, "f32", base_two=True)
     # Tiles of keys are rescaled to the running maximum: three more roundings for each, at most one tile a key.
-    count = 3 * max(1, _points(sizes, keys)) + 1
-    total = _total(machine, weights, dims, "f32", terms=count)
-    element = tensor_type(op.operand_types[2])[1]
-    held = _held(weights, element)
+    count = 3 * max(1, math.prod(at.extents[position] for position in at.keys)) + 1
+    total = _total(machine, weights, at.keys, "f32", terms=count)
+    held = _held(weights, tensor_type(op.operand_types[2])[1])
     shape = list(out.exact.shape)
-    joined = _product(machine, (held, forms), (value, v_map), (shape, out_map), whole, terms=count)
-    divisor = total.map(lambda lane: _onto(lane, loops, out_map, whole))
+    joined = _product(machine, (held, at.scores), (value, at.value), (shape, at.out), at.whole, terms=count)
+    divisor = total.map(lambda lane: _onto(lane, at.loops, at.out, at.whole))
     return _divided(joined, divisor, element_of(op))
 
 
@@ -166,13 +152,6 @@ def _scaled(query: Typed, scale: Typed, element: str) -> Typed:
     reached = (size + error) * math.log2(math.e)
     error = torch.where(reached >= float_format(element).max_finite, torch.inf, error)
     return Typed(query.exact * scale.exact, typed.float(), error.float(), False)
-
-
-def _points(sizes: list[int], loops: set[int]) -> int:
-    count = 1
-    for loop in loops:
-        count *= sizes[loop]
-    return count
 
 
 def _held(weights: Typed, element: str) -> Typed:
@@ -195,7 +174,7 @@ def _product(machine, a, b, out, domain: Domain, terms: int | None = None) -> Ty
     exact = summed(left.exact, right.exact)
     raw = exact if together((left, right)) else summed(left.wide, right.wide)
     contracted = (loops_of(left_map) | loops_of(right_map)) - loops_of(out_map)
-    terms = terms or _points(domain.sizes, contracted) + 1
+    terms = terms or math.prod(domain.sizes[loop] for loop in contracted) + 1
     size_a, size_b = left.typed.float().abs(), right.typed.float().abs()
     growth = machine.summation(terms, raw.numel(), "f32").growth
     bound = summed(size_a, size_b) * growth
