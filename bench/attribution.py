@@ -39,7 +39,7 @@ def measure(run: Path) -> dict[str, Any]:
     from numtrace.attribute import trajectory as judged
     from numtrace.instrument.runtime import run_module, shared_cores
     from numtrace.worker.compilation import Variant
-    from numtrace.worker.exact import exact_outputs, make_reference
+    from numtrace.worker.exact import exact_outputs, folded, make_reference
     from numtrace.worker.modules import archives
     from numtrace.worker.prepare import stored_inputs
     from numtrace.worker.variant import make_trajectory, trace_callback
@@ -69,14 +69,15 @@ def measure(run: Path) -> dict[str, Any]:
         looked = Looked(judged.site_terms)
         judged.site_terms = looked
         flow = variant.program("flow")
-        walk, _ = make_trajectory(variant, flow, params, inputs, [])
+        tables = folded(variant, flow, params)
+        walk, _ = make_trajectory(variant, flow, tables, params, inputs, [])
         walk._emit = lambda record: looked.sites.append(record)
         attributed = play("traced.vmfb", trace_callback(walk))
 
         judged.site_terms = looked.site_terms
         both = Both(judged.typed_dispatch)
         judged.typed_dispatch = both
-        walk, _ = make_trajectory(variant, flow, params, inputs, [])
+        walk, _ = make_trajectory(variant, flow, tables, params, inputs, [])
         walk._emit = lambda record: None
         play("traced.vmfb", trace_callback(walk))
 

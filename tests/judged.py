@@ -15,7 +15,7 @@ from torch import Tensor
 
 import numtrace.evaluate
 import numtrace.evaluate.typed  # noqa: F401
-from numtrace.attribute.codegen import Distance, distance
+from numtrace.attribute.codegen import Distance, as_in_order, distance
 from numtrace.attribute.lanes import COMPILED, REFERENCE, Lanes
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.dispatch import entry_point
@@ -70,11 +70,7 @@ class Judged:
     @property
     def explained(self) -> bool:
         """Whether sums in the order of the IR, rounded at every step, are as far off (``Judge``)."""
-        near, ordered = self.typed(), self.typed(in_order=True)
-        middle = near.wide.double()
-        allowed = (ordered.typed.double() - middle).abs() + near.error.double()
-        made = self.made.double()
-        return bool((((made - middle).abs() <= allowed) | (made == middle)).all())
+        return as_in_order(self.made, self.typed(), self.typed(in_order=True).typed)
 
 
 class Compiled:

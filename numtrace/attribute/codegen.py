@@ -80,6 +80,28 @@ def _ratios(c: Tensor, q: Tensor, error: Tensor | None, dtype: str) -> Tensor:
     return torch.where(same, 0.0, ratio)
 
 
+def as_in_order(compiled: Tensor, near: Typed, ordered: Tensor, defined: Tensor | None = None) -> bool:
+    """Whether C is nowhere farther from the typed value than another evaluation that the IR allows, and the bound.
+
+    Args:
+        compiled: C.
+        near: the typed dispatch, with its bound.
+        ordered: the same with sums in the order of the IR; all of one shape.
+        defined: as for :func:`distance`.
+    """
+    flat = [lane.reshape(-1) for lane in (compiled, near.typed, ordered, near.error)]
+    for start in range(0, flat[0].numel(), _BLOCK):
+        made, middle, other, error = (lane[start : start + _BLOCK].double() for lane in flat)
+        within = (
+            ((made - middle).abs() <= (other - middle).abs() + error) | (made == middle) | (made == other)
+        )
+        if defined is not None:
+            within |= ~defined[start : start + _BLOCK]
+        if not bool(within.all()):
+            return False
+    return True
+
+
 def judged(near: Distance, far: Distance | None) -> str:
     """``within``, ``suspect`` (over the probabilistic bound) or ``proven`` (over the deterministic one ``far`` too).
 

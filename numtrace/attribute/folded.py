@@ -16,15 +16,13 @@ from torch import Tensor
 
 from numtrace.attribute.floor import largest
 from numtrace.attribute.layout import layouts
+from numtrace.attribute.worth import MARGIN
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.formats import ulp
 from numtrace.evaluate.machine import TERMINATORS, Machine
 from numtrace.evaluate.program import Op, Program
 from numtrace.evaluate.types import is_float, tensor_type
 
-#: How far from the exact value a stored one may be, in torch's own distance: the order of a sum is another, and
-#: functions are approximated in other ways.
-_MARGIN = 8.0
 #: Units in the last place of the largest element that are always rounding: a scalar truncated, a product rounded.
 _ALWAYS = 4.0
 
@@ -76,7 +74,7 @@ def _folded(stamp: int, stored: Tensor, element: str, exact: Tensor, own: Tensor
     exact = exact.double()
     stored = stored.double()
     size = torch.tensor(largest(exact), dtype=torch.float64)
-    allowed = _MARGIN * float((own.double() - exact).abs().max()) + _ALWAYS * float(ulp(size, element))
+    allowed = MARGIN * float((own.double() - exact).abs().max()) + _ALWAYS * float(ulp(size, element))
     for layout in layouts(tuple(exact.shape), tuple(stored.shape), None):
         placed = layout.place(exact, stored)
         gap = float((placed - stored).abs().max())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 #: In torch's own errors and in units in the last place of f32 there: each is a unit or so off, as every operation of
-#: torch's is.
-_MARGIN = 8.0
+#: torch's is. Stored tables have the same: the order of a sum is another, functions are approximated in other ways.
+MARGIN = 8.0
 
 
 def constants_are_rounding(worth: float, torch_error: float, size: float) -> bool:
@@ -14,7 +14,7 @@ def constants_are_rounding(worth: float, torch_error: float, size: float) -> boo
 
     ``torch_error`` is torch's own max abs there, ``size`` the largest element.
     """
-    return worth <= _MARGIN * (torch_error + size * 2.0**-23)
+    return worth <= MARGIN * (torch_error + size * 2.0**-23)
 
 
 def costly_constants(record: dict[str, Any]) -> bool:

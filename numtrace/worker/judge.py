@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from numtrace.attribute.codegen import distance, record_of
+from numtrace.attribute.codegen import as_in_order, distance, record_of
 from numtrace.attribute.terms import site_terms
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.dispatch import evaluate_dispatch
@@ -22,9 +22,6 @@ from numtrace.evaluate.typed.value import Typed
 from numtrace.evaluate.types import tensor_type
 from numtrace.worker.capture import Captured
 
-#: Elements that are looked at in one go, so that a large tensor is not held in float64 several times.
-_BLOCK = 1 << 20
-
 
 class Judge:
     """What is said of the results of a dispatch, for one of them.
@@ -36,14 +33,11 @@ class Judge:
     def __init__(self, program: Program, captured: Captured, result: int):
         self._program, self._captured, self._result = program, captured, result
         self._dtype = tensor_type(captured.op.result_types[result])[1]
-        self.exact: list[Tensor] | None = None
         self.why: str | None = None
-        try:
-            self.exact = evaluate_dispatch(Machine(program), captured.op, captured.operands)
-        except UncoveredOp as error:
-            self.why = str(error)
+        typed = self._typed(TypedMachine(program))
+        self._near = None if typed is None else typed[result]
+        self.exact = self._exactly() if typed is None else [value.exact for value in typed]
         self.defined = None if self.exact is None else [defined(value) for value in self.exact]
-        self._near = None if self.exact is None else self._typed(TypedMachine(program))
 
     def __call__(self, results: Sequence[Tensor]) -> dict[str, Any]:
         """The figures of ``results``: the error against the exact value, and the distance in units of the bounds."""
@@ -74,17 +68,7 @@ class Judge:
         ordered = self._typed(TypedMachine(self._program, in_order=True))
         if ordered is None:
             return False
-        flat = [lane.reshape(-1) for lane in (results[self._result], near.typed, ordered.typed, near.error)]
-        for start in range(0, flat[0].numel(), _BLOCK):
-            made, middle, other, error = (lane[start : start + _BLOCK].double() for lane in flat)
-            within = (
-                ((made - middle).abs() <= (other - middle).abs() + error) | (made == middle) | (made == other)
-            )
-            if mask is not None:
-                within |= ~mask[start : start + _BLOCK]
-            if not bool(within.all()):
-                return False
-        return True
+        return as_in_order(results[self._result], near, ordered[self._result].typed, mask)
 
     @property
     def _mask(self) -> Tensor | None:
@@ -93,11 +77,20 @@ class Judge:
 
     @cached_property
     def _far(self) -> Typed | None:
-        return self._typed(TypedMachine(self._program, deterministic=True))
+        values = self._typed(TypedMachine(self._program, deterministic=True))
+        return None if values is None else values[self._result]
 
-    def _typed(self, machine: TypedMachine) -> Typed | None:
+    def _exactly(self) -> list[Tensor] | None:
+        """The exact values where there are no typed ones; None, with the reason noted, where there are none either."""
+        try:
+            return evaluate_dispatch(Machine(self._program), self._captured.op, self._captured.operands)
+        except UncoveredOp as error:
+            self.why = str(error)
+            return None
+
+    def _typed(self, machine: TypedMachine) -> list[Typed] | None:
         torch.set_flush_denormal(False)
         try:
-            return typed_dispatch(machine, self._captured.op, self._captured.operands)[self._result]
+            return typed_dispatch(machine, self._captured.op, self._captured.operands)
         except UncoveredOp:
             return None

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from numtrace.attribute.agreement import agrees
 from numtrace.attribute.floor import largest, sizes
+from numtrace.attribute.folded import Folded
 from numtrace.attribute.outputs import output_record, worst_first
 from numtrace.attribute.trajectory import Summary
 from numtrace.errors import CompileError
@@ -18,7 +19,7 @@ from numtrace.evaluate.program import Program, walk
 from numtrace.evaluate.types import tensor_type
 from numtrace.instrument.runtime import Outcome
 from numtrace.worker.compilation import Variant
-from numtrace.worker.exact import baseline_outputs, folded, outputs_as_stored, watched
+from numtrace.worker.exact import baseline_outputs, outputs_as_stored, watched
 
 
 def outcome_fields(
@@ -26,6 +27,7 @@ def outcome_fields(
     flow: Program,
     outcome: Outcome,
     summary: Summary,
+    tables: dict[str, Folded],
     expected: list[Tensor],
     params,
     inputs,
@@ -46,7 +48,6 @@ def outcome_fields(
     exact = [value.reshape(want.shape) for value, want in zip(summary.exact_outputs, expected, strict=True)]
     for index, value in enumerate(exact):
         np.save(variant.folder / f"exact{index}.npy", value.double().numpy())
-    tables = folded(variant, flow, params) if job["is_baseline"] else {}
     stored = outputs_as_stored(variant, flow, summary, tables, params, inputs)
     split = _split(variant, outcome.outputs, exact, expected, stored, params, inputs)
     set_back = [value.reshape(want.shape) for value, want in zip(summary.outputs, expected, strict=True)]
@@ -80,7 +81,9 @@ def outcome_fields(
             for r, ops in summary.constants.items()
         ],
         "folded": [
-            {"op": variant.table[table.stamp]["name"], "max_abs": table.max_abs} for table in tables.values()
+            {"op": variant.table[table.stamp]["name"], "max_abs": table.max_abs}
+            for table in tables.values()
+            if job["is_baseline"]  # as the constants: a lowering's, said once
         ],
         "nonfinite_origin": None
         if summary.origin is None

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from numtrace.attribute.changes import computing
+from numtrace.attribute.folded import Folded
 from numtrace.attribute.matching import formed_dispatches
 from numtrace.attribute.outputs import output_record
 from numtrace.attribute.reference import Reference
@@ -76,7 +77,8 @@ def _run(variant: Variant) -> None:
     channel.stage("trace", sites=sites, timed=True)
     traced_at = time.perf_counter()
     records: list[dict[str, Any]] = []
-    trajectory, reference = make_trajectory(variant, flow, params, inputs, records)
+    tables = folded(variant, flow, params)
+    trajectory, reference = make_trajectory(variant, flow, tables, params, inputs, records)
     torch.set_flush_denormal(False)
     outcome = run_module(
         variant.folder / "traced.vmfb",
@@ -94,7 +96,7 @@ def _run(variant: Variant) -> None:
     findings = codegen_findings(variant, records, seed)
     channel.stage("compare outputs", timed=True)
     same_dtype = torch_error(variant, flow, params, inputs, expected)
-    fields = outcome_fields(variant, flow, outcome, summary, expected, params, inputs)
+    fields = outcome_fields(variant, flow, outcome, summary, tables, expected, params, inputs)
     channel.send(
         "variant",
         digest=digest,
@@ -155,7 +157,12 @@ def _plain_runs(variant: Variant, plain: Path, providers: list, params) -> tuple
 
 
 def make_trajectory(
-    variant: Variant, flow: Program, params, inputs: list[Tensor], records: list[dict[str, Any]]
+    variant: Variant,
+    flow: Program,
+    tables: dict[str, Folded],
+    params,
+    inputs: list[Tensor],
+    records: list[dict[str, Any]],
 ) -> tuple[Trajectory, Reference]:
     """The walk beside a run, and the reference that it asks; every site's record goes to ``records`` too."""
 
@@ -184,7 +191,7 @@ def make_trajectory(
         function=function,
         arguments=arguments(function, inputs),
         emit=emit,
-        exact={name: table.exact for name, table in folded(variant, flow, params).items()},
+        exact={name: table.exact for name, table in tables.items()},
     )
     return trajectory, reference
 
