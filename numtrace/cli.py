@@ -23,45 +23,52 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+#: Options that several commands have.
+_Model = Annotated[
+    str, typer.Argument(help="A built-in model, or an .mlir or .mlirbc file.", show_default=False)
+]
+_Command = Annotated[str, typer.Option(help="A file with an iree-compile command line (`-` is stdin).")]
+_Params = Annotated[list[str], typer.Option(metavar="SCOPE=FILE", help="A parameter archive; repeatable.")]
+_Inputs = Annotated[
+    list[str],
+    typer.Option("--input", help="An input as in iree-run-module; repeatable. Seeded random without."),
+]
+_Function = Annotated[str, typer.Option(help="The entry function.")]
+_Form = Annotated[str, typer.Option(help="Form of a built-in model's attention: decomposed or op.")]
+_Seed = Annotated[int, typer.Option(help="Seed of random inputs.")]
+_Python = Annotated[
+    str, typer.Option(help="Python interpreter of the environment with the IREE build to use.")
+]
+_Out = Annotated[Path | None, typer.Option("--out", "-o", help="Run directory.")]
+_CompileTimeout = Annotated[float, typer.Option(min=1, help="Seconds for one compilation.")]
+_RunTimeout = Annotated[float, typer.Option(min=1, help="Seconds without a sign of life.")]
+
 #: What stands after ``--``: compiler flags, or a whole iree-compile command line.
 _COMPILER_ARGUMENTS: list[str] = []
 
 
 @app.command(context_settings={"help_option_names": ["-h", "--help"]})
 def run(
-    model: Annotated[
-        str, typer.Argument(help="A built-in model, or an .mlir or .mlirbc file.", show_default=False)
-    ] = "",
+    model: _Model = "",
     passes: Annotated[
         list[str],
         typer.Option("--pass", help="A pass by name or pipeline text; repeatable. See `numtrace passes`."),
     ] = [],  # noqa: B006
-    command: Annotated[
-        str, typer.Option(help="A file with an iree-compile command line (`-` is stdin).")
-    ] = "",
-    params: Annotated[
-        list[str], typer.Option(metavar="SCOPE=FILE", help="A parameter archive; repeatable.")
-    ] = [],  # noqa: B006
-    inputs: Annotated[
-        list[str],
-        typer.Option("--input", help="An input as in iree-run-module; repeatable. Seeded random without."),
-    ] = [],  # noqa: B006
+    command: _Command = "",
+    params: _Params = [],  # noqa: B006
+    inputs: _Inputs = [],  # noqa: B006
     expected: Annotated[list[Path], typer.Option(help="A golden output (.npy), one per result.")] = [],  # noqa: B006
-    function: Annotated[str, typer.Option(help="The entry function.")] = "",
-    attention: Annotated[
-        str, typer.Option(help="Form of a built-in model's attention: decomposed or op.")
-    ] = "decomposed",
-    seed: Annotated[int, typer.Option(help="Seed of random inputs.")] = 0,
+    function: _Function = "",
+    attention: _Form = "decomposed",
+    seed: _Seed = 0,
     seeds: Annotated[int, typer.Option(min=1, help="Run this many seeds and report the worst.")] = 1,
     modes: Annotated[
         str, typer.Option("--variants", help="Which variants: of alone, pairs, all.")
     ] = "alone,pairs,all",
     device: Annotated[str, typer.Option(help="IREE device to run on.")] = "local-task",
     threads: Annotated[int, typer.Option(min=0, help="Threads of IREE and of torch; 0 is all cores.")] = 0,
-    python: Annotated[
-        str, typer.Option(help="Python interpreter of the environment with the IREE build to use.")
-    ] = "",
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Run directory.")] = None,
+    python: _Python = "",
+    out: _Out = None,
     atol: Annotated[float | None, typer.Option(min=0, help="Absolute tolerance of the outputs.")] = None,
     rtol: Annotated[float | None, typer.Option(min=0, help="Relative tolerance of the outputs.")] = None,
     psnr: Annotated[float | None, typer.Option(help="Least PSNR of the outputs, in dB.")] = None,
@@ -69,8 +76,8 @@ def run(
     known: Annotated[
         Path | None, typer.Option(help="Findings accepted before (see `numtrace accept`): no bug verdict.")
     ] = None,
-    compile_timeout: Annotated[float, typer.Option(min=1, help="Seconds for one compilation.")] = 1800,
-    run_timeout: Annotated[float, typer.Option(min=1, help="Seconds without a sign of life.")] = 3600,
+    compile_timeout: _CompileTimeout = 1800,
+    run_timeout: _RunTimeout = 3600,
     json_: Annotated[
         bool, typer.Option("--json", help="Print the report document and nothing else.")
     ] = False,
@@ -119,37 +126,24 @@ def _run(request: Any, json_: bool, top: int) -> int:
 
 @app.command(context_settings={"help_option_names": ["-h", "--help"]})
 def bisect(
-    model: Annotated[
-        str, typer.Argument(help="A built-in model, or an .mlir or .mlirbc file.", show_default=False)
-    ] = "",
+    model: _Model = "",
     passes: Annotated[
         list[str], typer.Option("--pass", help="A pass by name or pipeline text; repeatable, in order.")
     ] = [],  # noqa: B006
-    command: Annotated[
-        str, typer.Option(help="A file with an iree-compile command line (`-` is stdin).")
-    ] = "",
-    params: Annotated[
-        list[str], typer.Option(metavar="SCOPE=FILE", help="A parameter archive; repeatable.")
-    ] = [],  # noqa: B006
-    inputs: Annotated[
-        list[str],
-        typer.Option("--input", help="An input as in iree-run-module; repeatable. Seeded random without."),
-    ] = [],  # noqa: B006
-    function: Annotated[str, typer.Option(help="The entry function.")] = "",
-    attention: Annotated[
-        str, typer.Option(help="Form of a built-in model's attention: decomposed or op.")
-    ] = "decomposed",
-    seed: Annotated[int, typer.Option(help="Seed of random inputs.")] = 0,
+    command: _Command = "",
+    params: _Params = [],  # noqa: B006
+    inputs: _Inputs = [],  # noqa: B006
+    function: _Function = "",
+    attention: _Form = "decomposed",
+    seed: _Seed = 0,
     threads: Annotated[int, typer.Option(min=0, help="Threads of torch; 0 is all cores.")] = 0,
     every: Annotated[
         bool, typer.Option("--every", help="Evaluate after every pass of every stage, not a few: slow.")
     ] = False,
-    python: Annotated[
-        str, typer.Option(help="Python interpreter of the environment with the IREE build to use.")
-    ] = "",
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Run directory.")] = None,
-    compile_timeout: Annotated[float, typer.Option(min=1, help="Seconds for one compilation.")] = 1800,
-    run_timeout: Annotated[float, typer.Option(min=1, help="Seconds without a sign of life.")] = 3600,
+    python: _Python = "",
+    out: _Out = None,
+    compile_timeout: _CompileTimeout = 1800,
+    run_timeout: _RunTimeout = 3600,
     json_: Annotated[
         bool, typer.Option("--json", help="Print the document of the search and nothing else.")
     ] = False,
