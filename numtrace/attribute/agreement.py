@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from numtrace.attribute.floor import SEMANTIC_FLOOR, sizes
+from numtrace.attribute.floor import SEMANTIC_FLOOR
 from numtrace.attribute.layout import Layout
+from numtrace.attribute.magnitude import sizes
 
 
 def agrees(a: Tensor, b: Tensor) -> bool:

@@ -1,46 +1,5 @@
-"""The least difference of exact values that is changed mathematics."""
-
-from __future__ import annotations
-
-import torch
-from torch import Tensor
+"""The least difference of exact values that is changed mathematics. Read without torch: the command judges by it."""
 
 #: Relative to the largest element of the value (design, section 2): far above what two orders of a float64
 #: summation differ by, far below any rounding of a 32-bit program.
 SEMANTIC_FLOOR = 1e-11
-
-#: From this ratio on to the largest element, the others have a size of their own …
-_APART = 2.0**20
-#: … unless they may be what float64 left of a cancellation among the large ones.
-_NOISE = 2.0**40
-#: Larger than any number that a network computes with: a mask's lowest value.
-_SENTINEL = 2.0**60
-
-
-def largest(value: Tensor) -> float:
-    """The largest finite magnitude; 0 where there is none."""
-    if not value.numel():
-        return 0.0
-    low, high = (float(end) for end in torch.aminmax(value))
-    top = max(-low, high)
-    if top == top and top != float("inf"):
-        return abs(top)
-    finite = value[torch.isfinite(value)].double()
-    return float(finite.abs().max()) if finite.numel() else 0.0
-
-
-def sizes(value: Tensor) -> tuple[float, float, float]:
-    """The size of the large elements, of the others, and the magnitude that parts them.
-
-    A mask of -1e9 or of the lowest float beside scores near 1 must not be what their differences are measured
-    by. Values that fill the range between are one group: then both sizes are that of the largest element.
-    """
-    top = largest(value)
-    edge = top / _APART
-    magnitude = value.abs()
-    if not top or bool(((magnitude > edge) & (magnitude < top / 2)).any()):
-        return top, top, 0.0
-    rest = largest(torch.where(magnitude <= edge, value, 0.0))
-    if not rest or (rest < top / _NOISE and top < _SENTINEL):
-        return top, top, 0.0
-    return top, rest, edge

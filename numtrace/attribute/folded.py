@@ -14,8 +14,8 @@ import torch
 from iree.compiler import ir
 from torch import Tensor
 
-from numtrace.attribute.floor import largest
 from numtrace.attribute.layout import layouts
+from numtrace.attribute.magnitude import largest
 from numtrace.attribute.worth import MARGIN
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.formats import ulp

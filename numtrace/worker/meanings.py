@@ -10,8 +10,9 @@ from typing import Any
 from iree.compiler import ir
 from torch import Tensor
 
-from numtrace.attribute.floor import SEMANTIC_FLOOR, largest
+from numtrace.attribute.floor import SEMANTIC_FLOOR
 from numtrace.attribute.folded import Folded, folded_constants
+from numtrace.attribute.magnitude import largest
 from numtrace.attribute.scalars import (
     Rounded,
     as_in_source,

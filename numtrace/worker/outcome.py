@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from numtrace.attribute.agreement import agrees
-from numtrace.attribute.floor import largest, sizes
 from numtrace.attribute.folded import Folded
+from numtrace.attribute.magnitude import largest, sizes
 from numtrace.attribute.outputs import output_record, worst_first
 from numtrace.attribute.trajectory import Summary
 from numtrace.errors import CompileError

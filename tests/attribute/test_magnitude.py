@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from numtrace.attribute.floor import largest, sizes
+from numtrace.attribute.magnitude import largest, sizes
 
 
 def f64(*values: float) -> torch.Tensor:
