@@ -11,11 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from numtrace.attribute.agreement import agrees, nearest, placed_in
+from numtrace.attribute.agreement import agrees, alike, nearest, placed_in
 from numtrace.attribute.codegen import Distance, distance, record_of
-from numtrace.attribute.lanes import COMPILED, EXACT, REFERENCE, Lanes, Tag, same_values
+from numtrace.attribute.decisions import decided_on
+from numtrace.attribute.lanes import COMPILED, EXACT, REFERENCE, SOURCE, Lanes, Tag, same_values
 from numtrace.attribute.layout import Layout, layouts
 from numtrace.attribute.matching import Formed, Holding, Pairing, permutes
+from numtrace.attribute.near_ties import Snapping
 from numtrace.attribute.reference import Reference
 from numtrace.attribute.scalars import (
     Rounded,
@@ -38,8 +40,10 @@ from numtrace.evaluate.types import tensor_type, widen
 #: What a site is amended to when what is made of it is found to be right.
 REWRITTEN = "rewritten: the value is not the source op's own, what is made of it is right"
 
-#: From this part of a bound that was made wider than it need be, the sharp one is asked.
-_NEAR = 0.25
+#: From this part of a bound that was made wider than it need be, the sharp one is asked. It is 1.5 times wider for
+#: normally distributed data, 3 times where nineteen of twenty elements are zero; only sites that come near the bound
+#: pay for the sharp one.
+_NEAR = 1 / 16
 
 Emit = Callable[[dict[str, Any]], None]
 
@@ -75,6 +79,7 @@ class _Result:
     layout: Layout | None = None
     healed: bool = False
     constant: bool = False
+    near_ties: int = 0
 
 
 @dataclass(slots=True)
@@ -121,6 +126,7 @@ class Trajectory:
         self._scalars = scalars
         self._constants: dict[str, list[tuple[Op, Rounded]]] = {}
         self._typed = TypedMachine(program, sharp=False)
+        self._decided_on = decided_on(program)
         self._walk = self._run(function, arguments)
         self._expected: str | None = next(self._walk, None)
 
@@ -200,6 +206,8 @@ class Trajectory:
             return
         for result in results:
             self._judge(result, upstream)
+        if formed.decides:
+            self._settle_near_ties(op, formed, results, upstream)
         if any(result.match == "differs" for result in results):
             results = self._with_derived_constants(op, formed, results, upstream)
         for index, result in enumerate(results):
@@ -250,6 +258,39 @@ class Trajectory:
         except UncoveredOp as error:
             self.summary.unbounded[body] = str(error)
             return None
+
+    def _settle_near_ties(self, op: Op, formed: Formed, results: list[_Result], upstream: Tag) -> None:
+        """Sets the elements that hang on rounding to the source's, and judges their results again."""
+        differing = [index for index, result in enumerate(results) if result.match == "differs"]
+        if not differing:
+            for stamp in formed.stamps:
+                self._reference.release(stamp)
+            return
+        source = [widen(value) for stamp in formed.stamps for value in self._source_values(stamp)]
+        machine = Snapping(self.program, lambda op: source)
+        operands = [self.lanes.get(SOURCE, slot) for slot in op.operands]
+        with as_in_source(self._constants[entry_point(op)]):
+            values = evaluate_dispatch(machine, op, operands)
+        for index in differing:
+            result = results[index]
+            assert result.reference is not None
+            decided_alike = ~alike(result.corrected, result.reference) & alike(
+                values[index], result.reference
+            )
+            result.near_ties = int(decided_alike.sum())
+            if result.near_ties:
+                same = result.corrected is result.exact_reference
+                result.corrected = torch.where(decided_alike, result.reference, result.corrected)
+                result.exact_reference = (
+                    result.corrected
+                    if same
+                    else torch.where(decided_alike, result.reference, result.exact_reference)
+                )
+                result.match, result.layout, result.reference = "unmatched", None, None
+                self._judge(result, upstream)
+
+    def _source_values(self, stamp: int) -> list[Tensor]:
+        return [value for value in self._reference.values(stamp) if isinstance(value, Tensor)]
 
     def _with_derived_constants(
         self, op: Op, formed: Formed, results: list[_Result], upstream: Tag
@@ -317,7 +358,7 @@ class Trajectory:
 
     def _candidates(self, result: _Result, upstream: Tag) -> list[tuple[Tensor, Layout]]:
         stamp = result.holding.stamp
-        values = [value for value in self._reference.values(stamp) if isinstance(value, Tensor)]  # type: ignore[arg-type]
+        values = self._source_values(stamp)  # type: ignore[arg-type]
         shape = tuple(result.exact_reference.shape)
         return [
             (value, layout)
@@ -349,6 +390,8 @@ class Trajectory:
         # output is a free run, and its agreement with the reference a measurement. The drift of float64 is
         # about 2^-29 of the error of a 32-bit run: it reaches the semantic floor where that error is 0.5 %.
         lanes.set(REFERENCE, slot, result.reference if result.match == "differs" else basis)
+        if slot in self._decided_on:
+            self._set_source(op, index, result)
         stamp = upstream.stamp if result.holding.moved else result.holding.stamp
         tainted = upstream.tainted and not matched
         settled = matched or result.match == "differs"
@@ -370,6 +413,17 @@ class Trajectory:
             differing = upstream.differing | ({site} if result.match == "differs" else frozenset())
         lanes.tag(slot, Tag(tainted, differing, stamp, since, permuted))
 
+    def _set_source(self, op: Op, index: int, result: _Result) -> None:
+        """Keeps the source's bits of a value that a decision hangs on."""
+        lanes, value = self.lanes, result.reference
+        if result.match in ("unmatched", "moved") and lanes.differs(op.operands, SOURCE):
+            operands = [lanes.get(SOURCE, slot) for slot in op.operands]
+            with as_in_source(self._constants[entry_point(op)]):
+                value = evaluate_dispatch(lanes.machines[REFERENCE], op, operands)[index]
+        held = lanes.get(REFERENCE, op.results[index])
+        if value is not held and not torch.equal(value, held):  # type: ignore[arg-type]
+            lanes.set(SOURCE, op.results[index], value)
+
     def _report(self, op: Op, formed: Formed, site: str, result: _Result, upstream: Tag) -> None:
         record = self._record(op, formed, site, result.holding, result.compiled, upstream.tainted)
         made_by = sorted(upstream.since.union(formed.stamps))
@@ -378,6 +432,7 @@ class Trajectory:
         record["match"] = result.match
         record["layout"] = None if result.layout is None else str(result.layout)
         record["constant"] = result.constant
+        record["near_ties"] = result.near_ties
         dtype = record["dtype"]
         assert result.reference is not None
         typed = None if result.typed is None else result.typed.typed
@@ -449,11 +504,11 @@ class Trajectory:
         self, op: Op, formed: Formed, site: str, tensors: list[Tensor], tainted: bool, why: str
     ) -> None:
         holdings = formed.holdings or [Holding(formed.root, final=False, moved=False) for _ in tensors]
+        for stamp in formed.wanted():
+            self._reference.release(stamp)
         for index, (slot, compiled, holding) in enumerate(zip(op.results, tensors, holdings, strict=True)):
             record = self._record(op, formed, f"{site}.{index}", holding, compiled, tainted)
             record |= {"match": "uncovered", "reason": why}
-            if holding.final and holding.stamp is not None:
-                self._reference.values(holding.stamp)  # so that it can be forgotten
             self.lanes.set(COMPILED, slot, compiled)
             self.lanes.set(REFERENCE, slot, widen(compiled))
             self.lanes.tag(slot, Tag(tainted=True, stamp=holding.stamp))

@@ -61,13 +61,25 @@ class Accuracy:
         """The bound that holds in every accurate interval."""
         return max(interval.ulps for interval in self.accurate)
 
-    def ulps_at(self, x: Tensor) -> Tensor:
-        """The bound for each x, float32 of the same shape; in no accurate interval, the bound that holds in all."""
+    def ulps_at(self, x: Tensor) -> Tensor | float:
+        """The bound for each x, float32 of the same shape, or the one that holds for all of ``x``; in no accurate
+        interval, the bound that holds in all."""
+        if (all_of_them := self._ulps_of_all(x)) is not None:
+            return all_of_them
         bound = torch.full(x.shape, -1.0, dtype=torch.float32, device=x.device)
         for interval in self.accurate:
             inside = (x >= interval.low) & (x <= interval.high)
             bound = torch.where(inside, bound.clamp(min=interval.ulps), bound)
         return torch.where(bound < 0, self.ulps, bound)
+
+    def _ulps_of_all(self, x: Tensor) -> float | None:
+        """The one bound, where all of ``x`` lies in an interval that no other one shares a point of."""
+        if len(self.accurate) == 1 or not x.numel():
+            return self.ulps
+        low, high = (float(end) for end in torch.aminmax(x))
+        met = [interval for interval in self.accurate if interval.low <= high and low <= interval.high]
+        inside = len(met) == 1 and met[0].low <= low and high <= met[0].high
+        return met[0].ulps if inside else None
 
     def known_at(self, x: Tensor) -> Tensor:
         """Where the function is known to be inaccurate: a mask of the same shape."""

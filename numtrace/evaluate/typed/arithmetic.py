@@ -50,20 +50,29 @@ def working(value: Tensor) -> Tensor:
 
 
 def computed(
-    exact: Tensor, raw: Tensor, inherited: Tensor | None, element: str, roundings: float = 1.0
+    exact: Tensor,
+    raw: Tensor,
+    inherited: Tensor | None,
+    element: str,
+    roundings: float | Tensor | None = None,
+    below: float = 0.0,
 ) -> Typed:
-    """A rounded result: ``raw`` from the typed operands; ``roundings`` is the code's own error in units of u.
+    """A rounded result: ``raw`` from the typed operands; ``roundings`` is the code's own error in units of u before it
+    rounds the result, and ``below`` what it may be of results below the normal range. None: a correctly rounded
+    operation.
 
     With ι what is inherited, the code's unrounded result is at most |typed|·(1 + u) + ι, and rounded again: the bound
     is (1 + u)·ι + 2u·|typed|, and below the normal range once more for each of the two roundings.
     """
     typed = round_to(raw, element)
     size = typed.abs() if typed.dtype == torch.float32 else typed.float().abs_()
-    certain = inherited is None and roundings == 1.0
-    error = size.mul_((roundings if certain else roundings + 1.0) * unit(element))
+    certain = inherited is None and roundings is None
+    if roundings is None:
+        roundings = 0.0 if certain else 1.0
+    error = size.mul_((roundings + 1.0) * unit(element))
     if inherited is not None:
         error.add_(inherited, alpha=1 + unit(element))
-    error.add_(smallest(element) * (1 if certain else 2))
+    error.add_(smallest(element) * (1 if certain else 2) + below)
     return Typed(exact, typed, _sure_of_infinity(error, exact, typed, inherited), False)
 
 
@@ -105,7 +114,8 @@ def of_product(values: Sequence[Typed], raw: Tensor) -> Tensor:
         return working(a.typed).abs() * b.error
     if b.bound is None:
         return working(b.typed).abs() * a.bound
-    return working(a.typed).abs() * b.bound + (working(b.typed).abs() + b.bound) * a.bound
+    left, right = working(a.typed).abs().mul(b.bound), working(b.typed).abs().add(b.bound)
+    return torch.addcmul(left, right, a.bound)
 
 
 def of_quotient(values: Sequence[Typed], raw: Tensor) -> Tensor:
@@ -114,8 +124,11 @@ def of_quotient(values: Sequence[Typed], raw: Tensor) -> Tensor:
     size = working(b.typed).abs()
     if b.bound is None:
         return torch.where(a.error > 0, a.error / size, 0.0)
-    rest = size - b.bound
-    return torch.where(rest > 0, (a.error + raw.abs() * b.bound) / rest, torch.inf)
+    rest = size.sub_(b.bound)
+    reached = raw.abs().mul_(b.bound)
+    if a.bound is not None:
+        reached += a.bound
+    return torch.where(rest > 0, reached.div_(rest), torch.inf)
 
 
 def of_multiply_add(values: Sequence[Typed], raw: Tensor) -> Tensor:

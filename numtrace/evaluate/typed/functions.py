@@ -62,6 +62,8 @@ def function(op: Op, machine, a: Any) -> Typed:
     if doubtful.bound is not None:
         if op.name in ("math.sin", "math.cos"):
             inherited = doubtful.bound.clamp(max=2.0)  # Lipschitz with constant 1
+        elif op.name == "math.exp":
+            inherited = raw.float() * torch.expm1(doubtful.bound)  # |e^(x±β) - e^x| <= e^x·(e^β - 1)
         elif op.name == "math.tan":
             # Steeper and steeper towards a pole: between ends only where there is none between them.
             inherited = between_ends(lambda x: fn(op, machine, x), doubtful)
@@ -106,12 +108,7 @@ def measured(
     found: Accuracy, at: Typed, exact: Tensor, raw: Tensor, inherited: Tensor | None, element: str
 ) -> Typed:
     """A result with the measured error of a function at the arguments ``at``; an ulp is at most 2u of the result."""
-    result = computed(exact, raw, inherited, element, roundings=0.0)
-    assert result.bound is not None
-    ulps = found.ulps_at(at.wide) if len(found.accurate) > 1 else found.ulps
-    own = result.typed.float().abs().mul_(2 * unit(element)).mul_(ulps)
-    result.bound.add_(own).add_(found.below)
-    return result
+    return computed(exact, raw, inherited, element, 2 * found.ulps_at(at.typed), found.below)
 
 
 @carries(*_STEPS)

@@ -27,21 +27,28 @@ def smallest(element: str) -> float:
 
 def flushable(value: Tensor) -> Tensor | None:
     """A mask of the elements that count as zero where denormals are flushed; None when there are none."""
-    if value.dtype not in (torch.float32, torch.bfloat16):
+    pattern = _PATTERNS.get(value.dtype)
+    if pattern is None:
         return None
-    flat = value.reshape(-1)
-    if not any(bool(_denormal(flat[at : at + _BLOCK]).any()) for at in range(0, flat.numel(), _BLOCK)):
-        return None
-    return _denormal(value)
+    integers, sign, least = pattern
+    flat = value.reshape(-1).view(integers)
+    for at in range(0, flat.numel(), _BLOCK):
+        # Less one, a zero is the greatest of all, and a denormal still less than the least normal number.
+        block = (flat[at : at + _BLOCK] & ~sign).sub_(1).bitwise_and_(~sign)
+        if int(block.amin()) < least - 1:
+            size = value.abs()
+            return (size < 2.0**-126) & (size > 0)
+    return None
 
 
 #: Elements that are looked at in one go, so that they stay in the caches.
 _BLOCK = 1 << 17
 
-
-def _denormal(value: Tensor) -> Tensor:
-    size = value.abs()
-    return (size < 2.0**-126) & (size > 0)
+#: Of a type with denormals that are flushed: integers of its size, the bit of the sign, the least normal number.
+_PATTERNS = {
+    torch.float32: (torch.int32, -(1 << 31), 1 << 23),
+    torch.bfloat16: (torch.int16, -(1 << 15), 1 << 7),
+}
 
 
 def round_to(value: Tensor, element: str) -> Tensor:
