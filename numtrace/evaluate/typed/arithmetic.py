@@ -239,7 +239,8 @@ def or_zero(typed: Tensor, bound: Tensor | None) -> Tensor | None:
 
 def _apart(a: Tensor, b: Tensor) -> Tensor:
     """|a - b|, where equal infinities are not apart."""
-    return torch.where(a == b, 0.0, (a - b).abs())
+    gap = torch.sub(a, b).abs_()
+    return gap if math.isfinite(float(gap.sum())) else torch.where(a == b, 0.0, gap)
 
 
 @carries("arith.sitofp", "arith.uitofp")

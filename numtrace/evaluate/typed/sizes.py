@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from math import prod
 
 import torch
 from torch import Tensor
@@ -16,6 +17,9 @@ Operand = tuple[Tensor, tuple[Linear, ...]]
 #: π/2 in the limit of many), whatever the scales of their channels.
 GROUP = 8
 
+#: Products per element from which on the norms cost less than they save.
+_USES = 32
+
 
 def sizes(a: Operand, b: Operand, out: Operand, domain: Domain, *, sharp: bool) -> tuple[Tensor, bool]:
     """At least |out| + |A|·|B| (float32, but for the rounding of the sum), and whether it is just that.
@@ -26,7 +30,8 @@ def sizes(a: Operand, b: Operand, out: Operand, domain: Domain, *, sharp: bool) 
     """
     (left, left_map), (right, right_map) = ((value.float(), forms) for value, forms in (a, b))
     start = out[0].float().abs()
-    loop = None if sharp else _inner_loop(left_map, right_map, out[1], domain)
+    worth = prod(domain.sizes) >= _USES * (left.numel() + right.numel())
+    loop = _inner_loop(left_map, right_map, out[1], domain) if worth and not sharp else None
     if loop is None:
         return contract((left.abs(), left_map), (right.abs(), right_map), (start, out[1]), domain), True
     fewer = [*domain.sizes]
