@@ -38,12 +38,24 @@ def _within(a: Tensor, b: Tensor, top: float, rest: float, edge: float) -> bool:
         return True
     if most == most and rest == top:
         return False
+    return bool(_alike(a, b, top, rest, edge).all())
+
+
+def alike(a: Tensor, b: Tensor) -> Tensor:
+    """Which elements of two exact values of one shape are the same, as for :func:`agrees`."""
+    return _alike(a.double(), b.double(), *sizes(b))
+
+
+def _alike(a: Tensor, b: Tensor, top: float, rest: float, edge: float) -> Tensor:
     bound = torch.where(b.abs() > edge, SEMANTIC_FLOOR * top, SEMANTIC_FLOOR * rest)
-    return bool(((a == b) | (torch.isnan(a) & torch.isnan(b)) | (gap <= bound)).all())
+    return (a == b) | (torch.isnan(a) & torch.isnan(b)) | ((a - b).abs() <= bound)
 
 
 def nearest(basis: Tensor, candidates: list[tuple[Tensor, Layout]]) -> tuple[Tensor, Layout]:
-    """Of the layouts that the shapes allow, the one with the least squared difference."""
+    """Of the values and layouts that the shapes allow, the one with the least squared difference."""
+    # A source op may have several results: the indices of a sort are not its values.
+    floats = basis.is_floating_point()
+    candidates = [one for one in candidates if one[0].is_floating_point() == floats] or candidates
     if len(candidates) == 1 or candidates[0][1].permutation is None:
         return candidates[0]  # row-major, unless the shapes forbid it
 

@@ -4,6 +4,8 @@
 * ``reference``: the reference trajectory, set back to the reference value at every matched site.
 * ``exact``: the same program run freely, never set back. It exists only where it differs from the reference
   trajectory, that is downstream of a site that differs.
+* ``source``: the reference trajectory with the source's own bits at matched sites. It exists only where these are
+  others, and a decision hangs on them (see :mod:`numtrace.attribute.near_ties`).
 
 Values between dispatches (reshapes, splats, slices, globals) are moved in each lane alike.
 """
@@ -22,7 +24,9 @@ from numtrace.errors import UncoveredOp
 from numtrace.evaluate.machine import TERMINATORS, Machine
 from numtrace.evaluate.program import Block, Op, Program, reads, walk
 
-COMPILED, REFERENCE, EXACT = "compiled", "reference", "exact"
+COMPILED, REFERENCE, EXACT, SOURCE = "compiled", "reference", "exact", "source"
+#: Lanes that hold only what differs from the reference lane.
+_SPARSE = (EXACT, SOURCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +63,15 @@ class Lanes:
         self, program: Program, globals_: Mapping[Any, Any], exact: Mapping[Any, Any] = MappingProxyType({})
     ):
         self.program = program
-        self.machines = {lane: Machine(program, dict(globals_)) for lane in (COMPILED, REFERENCE, EXACT)}
+        self.machines = {lane: Machine(program, dict(globals_)) for lane in (COMPILED, REFERENCE, *_SPARSE)}
         self.machines[REFERENCE].globals.update(exact)
-        # The exact lane holds only what differs from the reference lane.
-        self.machines[EXACT].globals = {}
+        for lane in _SPARSE:
+            self.machines[lane].globals = {}
         self._tags: dict[int | str, Tag] = {}
 
     def get(self, lane: str, slot: int) -> Any:
         env = self.machines[lane].env
-        if lane == EXACT and slot not in env:
+        if lane in _SPARSE and slot not in env:
             return self.machines[REFERENCE].env[slot]
         return env[slot]
 
@@ -91,9 +95,9 @@ class Lanes:
             any(tag.permuted for tag in found),
         )
 
-    def differs(self, slots: list[int]) -> bool:
-        """Whether the exact lane has a value of its own for one of ``slots``."""
-        env = self.machines[EXACT].env
+    def differs(self, slots: list[int], lane: str = EXACT) -> bool:
+        """Whether a lane has a value of its own, other than the reference lane's, for one of ``slots``."""
+        env = self.machines[lane].env
         return any(slot in env for slot in slots)
 
     def walk(self, function: Op, arguments: list[Any]) -> Iterator[Op]:
@@ -193,7 +197,8 @@ class Lanes:
         try:
             for lane in (COMPILED, REFERENCE):
                 self.machines[lane].step(op)
-            self._exact_between(op)
+            for lane in _SPARSE:
+                self._sparse_between(lane, op)
         finally:
             op.dead = dead
         read: list[int | str] = list(reads(op))
@@ -204,19 +209,19 @@ class Lanes:
             for written in [self._global(op)] if op.name == "util.global.store" else op.results:
                 self._tags[written] = tag
 
-    def _exact_between(self, op: Op) -> None:
-        exact, reference = self.machines[EXACT], self.machines[REFERENCE]
+    def _sparse_between(self, lane: str, op: Op) -> None:
+        own, reference = self.machines[lane], self.machines[REFERENCE]
         if op.name == "util.global.load":
-            if self._global(op) in exact.globals:
-                exact.step(op)
+            if self._global(op) in own.globals:
+                own.step(op)
             return
-        if not self.differs(op.operands):
+        if not self.differs(op.operands, lane):
             return
-        borrowed = [slot for slot in reads(op) if slot not in exact.env and slot in reference.env]
-        exact.env.update({slot: reference.env[slot] for slot in borrowed})
-        exact.step(op)
+        borrowed = [slot for slot in reads(op) if slot not in own.env and slot in reference.env]
+        own.env.update({slot: reference.env[slot] for slot in borrowed})
+        own.step(op)
         for slot in borrowed:
-            exact.env.pop(slot, None)
+            own.env.pop(slot, None)
 
     @staticmethod
     def _global(op: Op) -> str:

@@ -31,6 +31,8 @@ def sizes(value: Tensor) -> tuple[float, float, float]:
     A mask of -1e9 or of the lowest float beside scores near 1 must not be what their differences are measured
     by. Values that fill the range between are one group: then both sizes are that of the largest element.
     """
+    if value.dtype == torch.bool:
+        return 1.0, 1.0, 0.0
     top = largest(value)
     edge = top / _APART
     magnitude = value.abs()

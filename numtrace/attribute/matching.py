@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from iree.compiler import ir
 
+from numtrace.attribute.decisions import decides
 from numtrace.evaluate.dispatch import tied_operands
 from numtrace.evaluate.program import Block, Op, Program, walk
 
@@ -56,11 +57,17 @@ class Holding:
 
 @dataclass(slots=True)
 class Formed:
-    """A dispatch where it was formed: its function, source ops in order (root first) and what it stores."""
+    """A dispatch where it was formed: its source ops in order (root first), what it stores, whether it decides."""
 
     stamps: tuple[int, ...]
     root: int | None
     holdings: list[Holding] = field(default_factory=list)
+    decides: bool = False
+
+    def wanted(self) -> list[int]:
+        """The stamps that values of the source are asked for by, once for each time."""
+        final = [held.stamp for held in self.holdings if held.final and held.stamp is not None]
+        return [*final, *(self.stamps if self.decides else ())]
 
 
 class Uses:
@@ -152,7 +159,7 @@ def _formed(dispatch: Op, uses: Uses) -> Formed:
     root = dispatch.stamps[0] if dispatch.stamps else None
     computing = [op for op in walk(dispatch.regions) if op.name not in _MOVES and _counts(op)]
     stamps = dict.fromkeys(([root] if root is not None else []) + [s for op in computing for s in op.stamps])
-    formed = Formed(tuple(stamps), root)
+    formed = Formed(tuple(stamps), root, decides=decides(dispatch.regions))
     for index, slot in enumerate(dispatch.results):
         formed.holdings.append(_holding(dispatch, index, slot, uses, root))
     return formed

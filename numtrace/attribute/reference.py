@@ -61,10 +61,14 @@ class Reference:
             self._step()
         found = self._found.get(stamp, {})
         values = [found[slot] for slot in slots if slot in found]
+        self.release(stamp)
+        return values
+
+    def release(self, stamp: int) -> None:
+        """Does without the values of ``stamp`` for one that was to ask for them."""
         self._left[stamp] -= 1
         if self._left[stamp] <= 0:
             self._found.pop(stamp, None)
-        return values
 
     def finish(self) -> list[Tensor]:
         """Evaluates to the end and returns the program's outputs.

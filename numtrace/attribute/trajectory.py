@@ -97,6 +97,7 @@ class Summary:
     amended: dict[str, str] = field(default_factory=dict)
     unbounded: dict[str, str] = field(default_factory=dict)  # by entry point: why it has no error bound
     tainted_outputs: bool = False
+    near_ties: int = 0
 
 
 class Trajectory:
@@ -206,7 +207,7 @@ class Trajectory:
             return
         for result in results:
             self._judge(result, upstream)
-        if formed.decides:
+        if formed.decides or self.lanes.differs(op.operands, SOURCE):
             self._settle_near_ties(op, formed, results, upstream)
         if any(result.match == "differs" for result in results):
             results = self._with_derived_constants(op, formed, results, upstream)
@@ -262,12 +263,15 @@ class Trajectory:
     def _settle_near_ties(self, op: Op, formed: Formed, results: list[_Result], upstream: Tag) -> None:
         """Sets the elements that hang on rounding to the source's, and judges their results again."""
         differing = [index for index, result in enumerate(results) if result.match == "differs"]
+        wanted = formed.stamps if formed.decides else ()
         if not differing:
-            for stamp in formed.stamps:
+            for stamp in wanted:
                 self._reference.release(stamp)
             return
-        source = [widen(value) for stamp in formed.stamps for value in self._source_values(stamp)]
-        machine = Snapping(self.program, lambda op: source)
+        source = [
+            value for stamp in wanted for value in self._source_values(stamp) if value.dtype == torch.float64
+        ]
+        machine = Snapping(self.program, source)
         operands = [self.lanes.get(SOURCE, slot) for slot in op.operands]
         with as_in_source(self._constants[entry_point(op)]):
             values = evaluate_dispatch(machine, op, operands)
@@ -279,6 +283,7 @@ class Trajectory:
             )
             result.near_ties = int(decided_alike.sum())
             if result.near_ties:
+                self.summary.near_ties += result.near_ties
                 same = result.corrected is result.exact_reference
                 result.corrected = torch.where(decided_alike, result.reference, result.corrected)
                 result.exact_reference = (
@@ -390,8 +395,7 @@ class Trajectory:
         # output is a free run, and its agreement with the reference a measurement. The drift of float64 is
         # about 2^-29 of the error of a 32-bit run: it reaches the semantic floor where that error is 0.5 %.
         lanes.set(REFERENCE, slot, result.reference if result.match == "differs" else basis)
-        if slot in self._decided_on:
-            self._set_source(op, index, result)
+        self._set_source(op, index, result)
         stamp = upstream.stamp if result.holding.moved else result.holding.stamp
         tainted = upstream.tainted and not matched
         settled = matched or result.match == "differs"
@@ -414,15 +418,18 @@ class Trajectory:
         lanes.tag(slot, Tag(tainted, differing, stamp, since, permuted))
 
     def _set_source(self, op: Op, index: int, result: _Result) -> None:
-        """Keeps the source's bits of a value that a decision hangs on."""
-        lanes, value = self.lanes, result.reference
-        if result.match in ("unmatched", "moved") and lanes.differs(op.operands, SOURCE):
-            operands = [lanes.get(SOURCE, slot) for slot in op.operands]
-            with as_in_source(self._constants[entry_point(op)]):
-                value = evaluate_dispatch(lanes.machines[REFERENCE], op, operands)[index]
-        held = lanes.get(REFERENCE, op.results[index])
-        if value is not held and not torch.equal(value, held):  # type: ignore[arg-type]
-            lanes.set(SOURCE, op.results[index], value)
+        """Keeps the source's bits of a value that a decision hangs on, and what is made of them."""
+        lanes, slot = self.lanes, op.results[index]
+        value = None
+        if result.match in ("unmatched", "moved"):
+            if lanes.differs(op.operands, SOURCE):
+                operands = [lanes.get(SOURCE, slot) for slot in op.operands]
+                with as_in_source(self._constants[entry_point(op)]):
+                    value = evaluate_dispatch(lanes.machines[REFERENCE], op, operands)[index]
+        elif slot in self._decided_on:
+            value = result.reference
+        if value is not None and not _same_bits(value, lanes.get(REFERENCE, slot)):
+            lanes.set(SOURCE, slot, value)
 
     def _report(self, op: Op, formed: Formed, site: str, result: _Result, upstream: Tag) -> None:
         record = self._record(op, formed, site, result.holding, result.compiled, upstream.tainted)
@@ -513,3 +520,7 @@ class Trajectory:
             self.lanes.set(REFERENCE, slot, widen(compiled))
             self.lanes.tag(slot, Tag(tainted=True, stamp=holding.stamp))
             self._emit(record)
+
+
+def _same_bits(a: Tensor, b: Tensor) -> bool:
+    return a is b or torch.equal(a, b)

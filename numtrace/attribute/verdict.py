@@ -102,7 +102,7 @@ def judge(
         return Judgement(
             "over-tolerance", f"max abs {_number(output['max_abs'])} is over the given tolerance; {fault}"
         )
-    return Judgement("ok", _rounding(record, output, findings) + _unbounded(sites) + _golden_apart(golden))
+    return Judgement("ok", _rounding(record, output, findings) + _near_ties(sites) + _unbounded(sites) + _golden_apart(golden))
 
 
 def _as_known(record: dict[str, Any], known: Sequence[dict[str, Any]]) -> bool:
@@ -218,6 +218,18 @@ def _no_fault(known: Sequence[dict[str, Any]]) -> str:
 
 def _remark(known: Sequence[dict[str, Any]]) -> str:
     return f" besides {counted(known)}" if known else ""
+
+
+def _near_ties(sites: Sequence[dict[str, Any]]) -> str:
+    """What differs in exact arithmetic, and is no change of the mathematics."""
+    near = [site for site in sites if site.get("near_ties")]
+    if not near:
+        return ""
+    count = sum(site["near_ties"] for site in near)
+    return (
+        f"; near ties: {count} element{'s' * (count > 1)} of {listed([site['op'] for site in near])} hang on a decision "
+        "within rounding of its threshold, which is nobody's fault"
+    )
 
 
 def _unbounded(sites: Sequence[dict[str, Any]]) -> str:

@@ -38,6 +38,8 @@ class Machine:
         self.env: dict[int, Any] = {}
         self.globals: dict[str, Any] = {} if globals_ is None else globals_
         self.domain: Domain | None = None
+        #: Whether a region's values are made in stripes that stay in the caches, or as a whole.
+        self.striped = True
         #: What floats are evaluated in: float64, or float32 to see torch's own error in a dtype.
         self.float_dtype: torch.dtype = torch.float64
         #: The type that contracted operands are rounded to first, and which they are by torch op.

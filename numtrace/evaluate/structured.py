@@ -86,7 +86,7 @@ def _vectorised(
     nest: Nest, machine, inputs: list[Tensor], outs: list[Tensor], whole: Domain
 ) -> tuple[Tensor, ...]:
     """Elementwise regions and reductions, in stripes of the parallel loops."""
-    stripes = list(whole.cut(nest.parallel, STRIPE))
+    stripes = list(whole.cut(nest.parallel, STRIPE)) if machine.striped else [whole]
     evaluate = _reduced if nest.reductions else _yielded
     sizes = [whole.sizes[loop] for loop in nest.parallel]
     if len(stripes) == 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -11,33 +11,41 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from numtrace.attribute.decisions import decides
 from numtrace.attribute.folded import Folded, folded_constants
 from numtrace.attribute.matching import source_finals
+from numtrace.attribute.near_ties import Snapping, decided_values
 from numtrace.attribute.reference import Reference
 from numtrace.attribute.scalars import as_in_source, rounded_constants, set_to_source, source_scalars
 from numtrace.attribute.trajectory import Summary
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.machine import Machine
 from numtrace.evaluate.overflow import Watch
-from numtrace.evaluate.program import Program
+from numtrace.evaluate.program import Op, Program
 from numtrace.worker.compilation import Variant
 from numtrace.worker.modules import arguments, entry, load_globals
 
 
 def make_reference(variant: Variant, params, inputs: list[Tensor], wanted: list[int]) -> Reference:
+    stage, program, function = _reference_program(variant)
+    finals = source_finals(program, function, stage)
+    return Reference(
+        program, function, arguments(function, inputs), load_globals(program, params), finals, wanted
+    )
+
+
+def _reference_program(variant: Variant) -> tuple[str, Program, Op]:
+    """What the reference is evaluated from: its stage, and its function."""
     stage = "source" if variant.job["reference"] == "torch" else "input"
     program = Program.parse((variant.shared / f"{stage}.mlir").read_text(encoding="utf-8"))
     function = entry(program, variant.job["function"])
-    finals = source_finals(program, function, stage)
     if stage == "input":
         # The reference keeps the source's scalars: the lowering to this stage has rounded them already.
         source = Program.parse((variant.shared / "source.mlir").read_text(encoding="utf-8"))
         scalars = source_scalars(source)
         for body in (function, *program.initializers):
             set_to_source(rounded_constants(body, scalars))
-    return Reference(
-        program, function, arguments(function, inputs), load_globals(program, params), finals, wanted
-    )
+    return stage, program, function
 
 
 def folded(variant: Variant, flow: Program, params) -> dict[str, Folded]:
@@ -63,9 +71,14 @@ def exact_outputs(
     inputs: list[Tensor],
     watch: Watch | None = None,
     exact: Mapping[str, Tensor] = MappingProxyType({}),
+    source: Sequence[Tensor] = (),
 ) -> list[Tensor]:
-    """The outputs of a flow program evaluated exactly from its inputs on; ``exact`` are globals to use for its own."""
-    machine = Machine(flow, load_globals(flow, params) | dict(exact))
+    """The outputs of a flow program evaluated exactly from its inputs on.
+
+    ``exact`` are globals to use for its own, ``source`` what its decisions hang on in the source.
+    """
+    globals_ = load_globals(flow, params) | dict(exact)
+    machine = Snapping(flow, source, globals_) if source else Machine(flow, globals_)
     machine.watch = watch
     for initializer in flow.initializers:
         machine.run(initializer.regions[0], [])
@@ -80,12 +93,23 @@ def _exact_outputs(
     params,
     inputs: list[Tensor],
     exact: Mapping[str, Tensor] = MappingProxyType({}),
+    near_ties: bool = True,
 ) -> list[Tensor] | None:
-    """See :func:`exact_outputs`; None where an op on the way cannot be evaluated."""
+    """See :func:`exact_outputs`; None where an op on the way cannot be evaluated.
+
+    With ``near_ties``, decisions that hang on the rounding of float64 are the source's.
+    """
     try:
-        return exact_outputs(flow, variant.job["function"], params, inputs, exact=exact)
+        source = _decided(variant, flow, params, inputs) if near_ties and decides([flow.body]) else ()
+        return exact_outputs(flow, variant.job["function"], params, inputs, exact=exact, source=source)
     except UncoveredOp:
         return None
+
+
+def _decided(variant: Variant, flow: Program, params, inputs: list[Tensor]) -> list[Tensor]:
+    stage, program, function = _reference_program(variant)
+    given = arguments(function, inputs)
+    return decided_values(program, function, stage, given, load_globals(program, params), flow)
 
 
 def outputs_as_stored(
@@ -100,7 +124,7 @@ def outputs_as_stored(
     if not variant.job["is_baseline"] or not (summary.constants or tables):
         return None
     variant.channel.stage("measure the rounded constants")
-    return _exact_outputs(variant, flow, params, inputs)
+    return _exact_outputs(variant, flow, params, inputs, near_ties=summary.near_ties > 0)
 
 
 def baseline_outputs(variant: Variant, params, inputs: list[Tensor]) -> list[Tensor] | None:

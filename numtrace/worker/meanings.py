@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,11 @@ from typing import Any
 from iree.compiler import ir
 from torch import Tensor
 
+from numtrace.attribute.decisions import decides
 from numtrace.attribute.floor import SEMANTIC_FLOOR
 from numtrace.attribute.folded import Folded, folded_constants
 from numtrace.attribute.magnitude import largest
+from numtrace.attribute.near_ties import Snapping, decided_values
 from numtrace.attribute.scalars import (
     Rounded,
     as_in_source,
@@ -63,6 +65,7 @@ class Meanings:
     _source: Program | None = None
     _base: Program | None = None
     _harmless: set[frozenset[Rounded | str]] = field(default_factory=set)
+    _first: Path | None = None  # the program of the first meaning
 
     def of(self, path: Path) -> int | None:
         """The number of the meaning of the program in ``path``; None when it cannot be told, see ``unknown``.
@@ -99,17 +102,28 @@ class Meanings:
             if derived:
                 # The lowering's own constants, such as √2: a guess that is believed when it explains everything.
                 number = self._number(self._corrected(program, [*known, *derived], tables))
+        source: list[Tensor] = []
+        if number is None and self._first is not None and decides([program.body]):
+            # Where a decision hangs on the rounding of float64, on what the first program decides.
+            source = self._decided_values(program)
+            number = self._number(self._corrected(program, known, tables, source))
         if number is None:
+            self._first = self._first or path
             return self._new(found)
-        stored = self._as_stored(program, known, tables, number)
+        stored = self._as_stored(program, known, tables, number, source)
         if stored is None:
             return number
-        self.sums[path] = stored.sums
+        self.sums[path] = stored.sums or found.sums
         number = self._number(stored)
         return self._new(stored) if number is None else number
 
     def _as_stored(
-        self, program: Program, known: list[tuple[Op, Rounded]], tables: dict[str, Folded], number: int
+        self,
+        program: Program,
+        known: list[tuple[Op, Rounded]],
+        tables: dict[str, Folded],
+        number: int,
+        source: list[Tensor],
     ) -> Evaluation | None:
         """The program with its constants as they are, where they are worth more than rounding; else None.
 
@@ -122,7 +136,7 @@ class Meanings:
         allowed = self.own_error(program, exact)
         if allowed is None:
             return None
-        stored = self._evaluate(program, {})
+        stored = self._evaluate(program, {}, source)
         worth, size = semantic_gap(stored.outputs, exact), max(map(largest, exact), default=0.0)
         if worth is None and not stored.in_range:
             return None
@@ -147,20 +161,39 @@ class Meanings:
         return None
 
     def _corrected(
-        self, program: Program, constants: list[tuple[Op, Rounded]], tables: dict[str, Folded]
+        self,
+        program: Program,
+        constants: list[tuple[Op, Rounded]],
+        tables: dict[str, Folded],
+        source: Sequence[Tensor] = (),
     ) -> Evaluation:
         with as_in_source(constants):
-            return self._evaluate(program, {name: table.exact for name, table in tables.items()})
+            return self._evaluate(program, {name: table.exact for name, table in tables.items()}, source)
 
-    def _evaluate(self, program: Program, tables: dict[str, Tensor]) -> Evaluation:
+    def _evaluate(
+        self, program: Program, tables: dict[str, Tensor], source: Sequence[Tensor] = ()
+    ) -> Evaluation:
         function = entry(program, self.function)
-        machine = SummingMachine(program, load_globals(program, self.params) | tables)
+        globals_ = load_globals(program, self.params) | tables
+        machine = Snapping(program, source, globals_) if source else SummingMachine(program, globals_)
         machine.watch = Watch()
         for initializer in program.initializers:
             machine.run(initializer.regions[0], [])
         values = machine.run(function.regions[0], arguments(function, self.inputs))
         outputs = [_signless(value) for value in values if isinstance(value, Tensor)]
-        return Evaluation(outputs, machine.sums, not machine.watch.beyond_float64)
+        sums = machine.sums if isinstance(machine, SummingMachine) else {}
+        return Evaluation(outputs, sums, not machine.watch.beyond_float64)
+
+    def _decided_values(self, program: Program) -> list[Tensor]:
+        """The values of the first program that decisions of ``program`` hang on."""
+        assert self._first is not None
+        first = Program.parse(self._first.read_text(encoding="utf-8"))
+        function = entry(first, self.function)
+        stage = "source" if self._first.name == "source.mlir" else "input"
+        known = rounded_constants(function, source_scalars(self._stamped()))
+        with as_in_source(known):
+            given = arguments(function, self.inputs)
+            return decided_values(first, function, stage, given, load_globals(first, self.params), program)
 
     def _tables(self, program: Program) -> dict[str, Folded]:
         source = self._reference()

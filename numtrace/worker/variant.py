@@ -171,13 +171,7 @@ def make_trajectory(
         variant.channel.send("site", record=record)
 
     formed = formed_dispatches(variant.program("dispatch-creation"))
-    wanted = [
-        h.stamp
-        for dispatches in formed.values()
-        for d in dispatches
-        for h in d.holdings
-        if h.final and h.stamp is not None
-    ]
+    wanted = [stamp for dispatches in formed.values() for one in dispatches for stamp in one.wanted()]
     reference = make_reference(variant, params, inputs, wanted)
     function = entry(flow, variant.job["function"])
     source = Program.parse((variant.shared / "source.mlir").read_text(encoding="utf-8"))

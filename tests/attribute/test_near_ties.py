@@ -1,0 +1,182 @@
+"""Decisions on whole numbers that winograd leaves with 1e-13 of noise: near ties, and what must not pass for one."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from faults.piece import filled, generic
+from faults.planting import edited
+from programs import Bench, Ran, Recorder
+
+from numtrace.attribute.decisions import decides
+from numtrace.attribute.near_ties import snapped
+from numtrace.attribute.verdict import judge
+from numtrace.evaluate.program import Program
+from numtrace.worker.bisect import bisect
+
+IMAGE, WEIGHT, OUT = "tensor<1x8x14x14xf32>", "tensor<8x8x3x3xf32>", "tensor<1x8x12x12xf32>"
+_RNG = np.random.default_rng(0)
+#: Whole numbers from -2 to 2: their convolution is exact, and often zero.
+X = _RNG.integers(-2, 3, (1, 8, 14, 14)).astype(np.float32)
+WEIGHTS = _RNG.integers(-2, 3, (8, 8, 3, 3)).astype(np.float32)
+_ZERO = "%z = arith.constant 0.0 : f32\n"
+_ABOVE = "%c = arith.cmpf ogt, {}, %z : f32\n%r = arith.uitofp %c : i1 to f32"
+POSITIVE = _ZERO + _ABOVE.format("%a")
+FLOOR = "%r = math.floor %a : f32"
+#: Zero where the convolution is negative, in every evaluation of it.
+RECTIFIED = _ZERO + "%m = arith.maximumf %a, %z : f32\n" + _ABOVE.format("%m")
+
+
+def program(*bodies: str, start: str = "0.0", more: str = "", results: str = "") -> str:
+    """A convolution, and elementwise ops on it, each with a result."""
+    made = "".join(
+        filled(f"e{n}", OUT) + generic(f"out{n}", ["nchw", "nchw"], [("y", OUT)], (f"e{n}", OUT), body)
+        for n, body in enumerate(bodies)
+    )
+    names = ", ".join([f"%out{n}" for n in range(len(bodies))]) or "%last"
+    types = ", ".join([OUT] * len(bodies)) or results
+    return f"""
+util.global private @w = #flow.parameter.named<"model"::"w"> : {WEIGHT}
+util.func public @main(%x: {IMAGE}) -> ({types}) {{
+  %w = util.global.load @w : {WEIGHT}
+  {filled("i", OUT, start)}
+  %y = linalg.conv_2d_nchw_fchw {{dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}}
+      ins(%x, %w : {IMAGE}, {WEIGHT}) outs(%i : {OUT}) -> {OUT}
+  {made}{more}
+  util.return {names} : {types}
+}}
+"""
+
+
+def bench(folder: Path, text: str) -> Bench:
+    np.save(folder / "x.npy", X)
+    made = Bench(folder / "bench", text, {"w": WEIGHTS}, inputs=[f"@{folder / 'x.npy'}"])
+    made.run()
+    return made
+
+
+def verdict(made: Bench, ran: Ran) -> tuple[str, str]:
+    assert made.baseline is not None
+    told = judge(ran.record, ran.sites, is_baseline=False, baseline=made.baseline.record, tolerant=False)
+    return told.verdict, told.reason
+
+
+def with_winograd(folder: Path, text: str, old: str = "", new: str = "") -> tuple[str, str, Ran]:
+    made = bench(folder, text)
+    with edited("preprocessing", lambda ir: ir.replace(old, new)) if old else nullcontext():
+        ran = made.run("winograd")
+    return *verdict(made, ran), ran
+
+
+def test_a_decision_on_what_is_equal_but_for_rounding_is_a_near_tie(tmp_path: Path) -> None:
+    whole = "%i = arith.fptosi %a : f32 to i32\n%r = arith.sitofp %i : i32 to f32"
+    half = "%h = arith.constant 0.5 : f32\n%m = arith.mulf %a, %h : f32\n%r = math.roundeven %m : f32"
+    root = "%m = math.absf %a : f32\n%r = math.sqrt %m : f32"
+    told, reason, ran = with_winograd(tmp_path, program(POSITIVE, FLOOR, whole, half, root))
+    assert told == "ok", reason
+    assert "hang on a decision within rounding of its threshold" in reason
+    assert not ran.record["differing"]
+    assert ran.record["split"]["semantic"]["pass"] < 1e-11
+    deciding = [site for site in ran.sites if site["near_ties"]]
+    assert deciding and all(site["match"] == "verified" for site in deciding)
+    assert all(site["semantic"]["max_abs"] < 1e-11 for site in deciding)
+
+
+#: The channel that is greatest, and what a table has for it, in dispatches of their own.
+_ARGMAX = """
+  %lowest = arith.constant 0xFF800000 : f32
+  %first = arith.constant 0 : i32
+  %ve = tensor.empty() : tensor<1x12x12xf32>
+  %be = tensor.empty() : tensor<1x12x12xi32>
+  %m = linalg.fill ins(%lowest : f32) outs(%ve : tensor<1x12x12xf32>) -> tensor<1x12x12xf32>
+  %n = linalg.fill ins(%first : i32) outs(%be : tensor<1x12x12xi32>) -> tensor<1x12x12xi32>
+  %best:2 = linalg.generic {indexing_maps = [affine_map<(n, h, w, c) -> (n, c, h, w)>,
+      affine_map<(n, h, w, c) -> (n, h, w)>, affine_map<(n, h, w, c) -> (n, h, w)>],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%y : tensor<1x8x12x12xf32>) outs(%m, %n : tensor<1x12x12xf32>, tensor<1x12x12xi32>) {
+  ^bb0(%p: f32, %a: f32, %b: i32):
+    %k = linalg.index 3 : index
+    %ki = arith.index_cast %k : index to i32
+    %c = arith.cmpf ogt, %p, %a : f32
+    %v = arith.select %c, %p, %a : f32
+    %j = arith.select %c, %ki, %b : i32
+    linalg.yield %v, %j : f32, i32
+  } -> (tensor<1x12x12xf32>, tensor<1x12x12xi32>)
+  %apart = util.optimization_barrier %best#1 : tensor<1x12x12xi32>
+  %table = arith.constant dense<[1.0, 20.0, 300.0, 4.0, 50.0, 600.0, 7.0, 80.0]> : tensor<8xf32>
+  %last = linalg.generic {indexing_maps = [affine_map<(n, h, w) -> (n, h, w)>, affine_map<(n, h, w) -> (n, h, w)>],
+      iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%apart : tensor<1x12x12xi32>) outs(%ve : tensor<1x12x12xf32>) {
+  ^bb0(%b: i32, %o: f32):
+    %at = arith.index_cast %b : i32 to index
+    %g = tensor.extract %table[%at] : tensor<8xf32>
+    linalg.yield %g : f32
+  } -> tensor<1x12x12xf32>
+"""
+
+
+def test_what_is_gathered_by_a_near_tie_is_none_of_the_gathers_fault(tmp_path: Path) -> None:
+    text = program(more=_ARGMAX, results="tensor<1x12x12xf32>")
+    told, reason, ran = with_winograd(tmp_path, text)
+    assert told == "ok", reason
+    y = torch.nn.functional.conv2d(torch.from_numpy(X), torch.from_numpy(WEIGHTS))
+    tied = int(((y == y.amax(1, keepdim=True)).sum(1) > 1).sum())
+    assert 0 < sum(site["near_ties"] for site in ran.sites) <= tied
+    assert ran.record["split"]["semantic"]["max_abs"] == 0
+
+
+@pytest.mark.parametrize("body", [POSITIVE, RECTIFIED], ids=["noise at the threshold", "exact zeros"])
+def test_another_comparison_is_no_near_tie(tmp_path: Path, body: str) -> None:
+    """x >= 0 in place of x > 0: where x is zero it differs on the source's own bits."""
+    told, reason, ran = with_winograd(tmp_path, program(body), "cmpf ogt", "cmpf oge")
+    assert told == "pass-bug", reason
+    (site,) = ran.record["differing"]
+    assert "elementwise" in site["dispatch"]
+
+
+def test_a_dropped_bias_is_not_hidden_by_the_floor_after_it(tmp_path: Path) -> None:
+    """Whole numbers all shifted by one are as near to whole numbers."""
+    told, reason, ran = with_winograd(tmp_path, program(FLOOR, start="1.0"))
+    assert told == "pass-bug", reason
+    assert [site["op"] for site in ran.record["differing"]] == ["conv_2d_nchw_fchw"]
+
+
+def test_bisection_takes_near_ties_for_the_same_meaning(tmp_path: Path) -> None:
+    made = bench(tmp_path, program(FLOOR))
+    folder = tmp_path / "search"
+    folder.mkdir()
+    recorder = Recorder()
+    bisect(made.job(folder, "winograd") | {"every": False}, recorder)
+    assert not recorder.events[-1]["steps"]
+    assert not any(stage["changed"] for stage in recorder.events[-1]["stages"])
+
+
+def test_a_value_is_the_sources_only_if_all_of_it_is() -> None:
+    source = torch.tensor([[1.0, 2.0], [3.0, 0.0]], dtype=torch.float64)
+    noise = torch.tensor([[1e-13, 0.0], [0.0, -1e-13]], dtype=torch.float64)
+    assert torch.equal(snapped(source + noise, [source]), source)
+    assert torch.equal(snapped((source + noise).T, [source]), source.T)
+    assert torch.equal(snapped((source + noise).reshape(4), [source]), source.reshape(4))
+    other = source + torch.tensor([[0.0, 0.0], [0.0, 1e-9]])
+    assert snapped(other, [source]) is other
+
+
+@pytest.mark.parametrize(
+    ("body", "jumps"),
+    [
+        ("%c = arith.cmpf ogt, %x, %y : f32\n%r = arith.select %c, %x, %y : f32", False),
+        ("%c = arith.cmpf ogt, %x, %y : f32\n%r = arith.select %c, %y, %x : f32", False),
+        ("%c = arith.cmpf ogt, %x, %y : f32\n%n = arith.negf %y : f32\n%r = arith.select %c, %x, %n : f32", True),
+        ("%c = arith.cmpf ogt, %x, %y : f32\n%r = arith.uitofp %c : i1 to f32", True),
+        ("%r = math.floor %x : f32", True),
+        ("%r = arith.addf %x, %y : f32", False),
+    ],
+)  # fmt: skip
+def test_a_maximum_written_as_a_choice_does_not_jump(body: str, jumps: bool) -> None:
+    text = f"func.func @main(%x: f32, %y: f32) -> f32 {{\n{body}\nreturn %r : f32\n}}"
+    program = Program.parse(text)
+    assert decides([program.body]) is jumps
