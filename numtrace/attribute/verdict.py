@@ -102,7 +102,8 @@ def judge(
         return Judgement(
             "over-tolerance", f"max abs {_number(output['max_abs'])} is over the given tolerance; {fault}"
         )
-    return Judgement("ok", _rounding(record, output, findings) + _near_ties(sites) + _unbounded(sites) + _golden_apart(golden))
+    remarks = _near_ties(sites) + _unbounded(sites) + _golden_apart(golden)
+    return Judgement("ok", _rounding(record, output, findings) + remarks)
 
 
 def _as_known(record: dict[str, Any], known: Sequence[dict[str, Any]]) -> bool:
@@ -226,9 +227,10 @@ def _near_ties(sites: Sequence[dict[str, Any]]) -> str:
     if not near:
         return ""
     count = sum(site["near_ties"] for site in near)
+    of = listed([site["op"] for site in near])
     return (
-        f"; near ties: {count} element{'s' * (count > 1)} of {listed([site['op'] for site in near])} hang on a decision "
-        "within rounding of its threshold, which is nobody's fault"
+        f"; near ties: {count} element{'s' * (count > 1)} of {of} hang on a decision within rounding of its threshold, "
+        "which is nobody's fault"
     )
 
 
