@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from numtrace.workers import ENVIRONMENT
+from numtrace.interpreter import ENVIRONMENT
 
 GOALS = {
     "traced / untraced": 1.1,

@@ -90,7 +90,6 @@ def prepare(
     """
     shared = make_folder(directory.path.absolute() / "model")
     job = {
-        "kind": "prepare",
         "folder": str(shared),
         "model": model.path,
         "function": request.function,
@@ -104,11 +103,17 @@ def prepare(
         "threads": request.threads,
         "compile_timeout": request.compile_timeout,
     }
-    with closing(events(job, shared / "worker.log", request, progress)) as coming:
+    read = _last(job | {"kind": "read"}, shared / "read.log", request, progress)
+    return _last(job | {"kind": "prepare", "read": read}, shared / "worker.log", request, progress)
+
+
+def _last(job: dict[str, Any], log: Path, request: Request, progress: Progress) -> dict[str, Any]:
+    """The event that ends a job, which must not be an error."""
+    with closing(events(job, log, request, progress)) as coming:
         for event in coming:
             if event["event"] == "error":
                 raise raised(event)
-            if event["event"] == "prepared":
+            if event["event"] != "stage":
                 return event
     raise RunError("the worker ended without a result", kind="exit")
 

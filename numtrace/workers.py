@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import selectors
 import signal
-import subprocess
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from typing import Any
 
 from numtrace.dumps.files import output_errors
 from numtrace.errors import CompileError, ExitCode, NumtraceError, OutputError, RunError, UsageError
-from numtrace.worker import BOOT
+from numtrace.interpreter import give_back, take
 
 #: What a signal means to a reader.
 _SIGNALS = {
@@ -30,42 +29,22 @@ _SIGNALS = {
 }
 
 
-#: Passive waiting: IREE's and torch's threads take turns on the same cores, and a spinning one costs the other
-#: its time slice. Huge pages: tensors of a gigabyte come and go, and faulting them in page by page took a
-#: quarter of the time of a large model.
-ENVIRONMENT = {"OMP_WAIT_POLICY": "passive", "THP_MEM_ALLOC_ENABLE": "1"}
-
-
 class Worker:
     """One job in a child process: a context manager, since leaving must end it and all its children."""
 
     def __init__(self, job: dict[str, Any], log: Path, python: str | None = None):
-        environment = os.environ | ENVIRONMENT
         self._log = log
         self._stage, self._timed = "start", False
         self._site = ""
-        interpreter = python or sys.executable
-        with output_errors(log), log.open("wb") as stderr:
-            try:
-                self._process = subprocess.Popen(
-                    [interpreter, "-X", "faulthandler", str(BOOT)],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=stderr,
-                    env=environment,
-                    start_new_session=True,  # so that its compilers die with it
-                )
-            except OSError as error:
-                raise UsageError(
-                    f"cannot start the Python interpreter {interpreter}: {error.strerror}"
-                ) from None
-        assert self._process.stdin is not None
-        try:
-            # Not closed: its end is how the worker learns that this process is no more.
-            self._process.stdin.write(json.dumps(job).encode() + b"\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            pass  # it died at once; events() says how
+        self._python = python or sys.executable
+        self._ended = False
+        self._connection, theirs = socket.socketpair()
+        with theirs, output_errors(log), log.open("wb") as printed:
+            self._interpreter = take(self._python, printed)
+            self._interpreter.begin(job["kind"], theirs, printed)
+        with suppress(ConnectionError):  # it died at once; events() says how
+            # Left open: that its other end goes is how the worker learns that this process is no more.
+            self._connection.sendall(json.dumps(job | {"cwd": str(Path.cwd())}).encode() + b"\n")
 
     def __enter__(self) -> Worker:
         return self
@@ -90,32 +69,42 @@ class Worker:
             self._site = event["record"]["id"] if event["event"] == "site" else self._site
             ended = ended or event["event"] not in ("stage", "site")
             yield event
-        code = self._process.wait()
+        code = self._interpreter.end()
+        self._close()
         if code != 0 or not ended:
             raise RunError(self._death(code), kind="crash" if code < 0 else "exit")
 
     def _lines(self, silence: float | None) -> Iterator[bytes]:
-        stream = self._process.stdout
-        assert stream is not None
         rest = b""
         with selectors.DefaultSelector() as selector:
-            selector.register(stream, selectors.EVENT_READ)
+            selector.register(self._connection, selectors.EVENT_READ)
+            selector.register(self._interpreter, selectors.EVENT_READ)
             heard = time.monotonic()
             while True:
                 left = silence - (time.monotonic() - heard) if silence is not None and self._timed else None
-                if (left is not None and left <= 0) or not selector.select(left):
+                if (left is not None and left <= 0) or not (ready := selector.select(left)):
                     self.stop()
                     raise RunError(
                         f"nothing happened for {silence:.0f} s while it was at: {self._doing()}; it was "
                         "stopped. Give it more time with --run-timeout",
                         kind="time-out",
                     )
-                data = os.read(stream.fileno(), 1 << 20)
-                if not data:
+                sources = {key.fileobj for key, _ in ready}
+                if self._interpreter in sources and not self._interpreter.hear():
                     return
-                heard = time.monotonic()
-                *lines, rest = (rest + data).split(b"\n")
-                yield from lines
+                if self._connection in sources:
+                    data = self._received()
+                    if not data:
+                        return
+                    heard = time.monotonic()
+                    *lines, rest = (rest + data).split(b"\n")
+                    yield from lines
+
+    def _received(self) -> bytes:
+        try:
+            return self._connection.recv(1 << 20)
+        except ConnectionError:  # it ended before it had read all of its job
+            return b""
 
     def _doing(self) -> str:
         return f"{self._stage}, after site {self._site}" if self._site else self._stage
@@ -138,13 +127,14 @@ class Worker:
 
     def stop(self) -> None:
         """Ends the worker and everything it started. Harmless when it has ended."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with suppress(BrokenPipeError):
-                    stream.close()
+        if not self._ended:
+            self._interpreter.stop()
+            self._close()
+
+    def _close(self) -> None:
+        self._ended = True
+        self._connection.close()
+        give_back(self._python, self._interpreter)
 
 
 _ERRORS: dict[str, Callable[[str], NumtraceError]] = {

@@ -11,6 +11,7 @@ from typing import Any
 from numtrace.instrument.parameters import write_irpa
 from numtrace.passes import probe, registry
 from numtrace.worker.prepare import prepare
+from numtrace.worker.read import read
 from numtrace.worker.variant import run_variant
 
 FLAGS = ["--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host"]
@@ -96,7 +97,8 @@ class Bench:
             "device": "local-task", "threads": 2, "compile_timeout": 120.0, "tolerance": None, "known": {},
         }  # fmt: skip
         recorder = Recorder()
-        prepare(self._job, recorder)
+        read(self._job, recorder)
+        prepare(self._job | {"read": recorder.events[-1]}, recorder)
         self.prepared = recorder.events[-1]
         self.baseline: Ran | None = None
 

@@ -17,7 +17,7 @@ from numtrace.instrument.tensor_type import TensorType
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["RANDOM_INTEGERS", "TensorType", "load_golden", "load_inputs"]
+__all__ = ["RANDOM_INTEGERS", "TensorType", "given_inputs", "load_golden", "load_inputs"]
 
 #: Seeded integers are drawn from [0, this): small enough to serve as indices, lengths and token numbers.
 RANDOM_INTEGERS = 10
@@ -34,6 +34,12 @@ def load_inputs(
     """
     if not specs:
         return _random_inputs(signature, seed), []
+    arrays, notices = given_inputs(specs, signature)
+    return [dtypes.to_torch(array) for array in arrays], notices
+
+
+def given_inputs(specs: Sequence[str], signature: Sequence[TensorType]) -> tuple[list[np.ndarray], list[str]]:
+    """What ``specs`` give, as :func:`load_inputs` does, but without torch. InputError: as there."""
     if len(specs) != len(signature):
         types = f" ({', '.join(map(str, signature))})" if signature else ""
         raise InputError(
@@ -41,14 +47,13 @@ def load_inputs(
             "repeat --input once per input, in order"
         )
     notices: list[str] = []
-    tensors = []
+    arrays = []
     for index, (spec, expected) in enumerate(zip(specs, signature, strict=True)):
         try:
-            array = load_input(spec, expected, notices)
+            arrays.append(load_input(spec, expected, notices))
         except InputError as error:
             raise InputError(f"input {index}: {error}") from error
-        tensors.append(dtypes.to_torch(array))
-    return tensors, notices
+    return arrays, notices
 
 
 def load_golden(path: Path | Sequence[Path], types: Sequence[TensorType]) -> list[torch.Tensor]:

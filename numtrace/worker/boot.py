@@ -24,6 +24,10 @@ def _load_package() -> None:
 
 if __name__ == "__main__":
     _load_package()
-    from numtrace.worker.__main__ import run_and_exit
+    if sys.argv[1:] == ["job"]:
+        from numtrace.worker.job import run_and_exit
 
-    run_and_exit()
+        run_and_exit()
+    from numtrace.worker.forks import serve
+
+    serve()

@@ -12,7 +12,7 @@ import sys
 import pytest
 from installed import start, variants
 from layers import LOOP, elementwise
-from processes import children
+from processes import children, descendants, wait_until_gone
 
 #: Fails at every matmul: a compiler error of one variant only.
 BREAKS = "iree-preprocessing-pad-linalg-ops{pad-size=0}"
@@ -121,26 +121,48 @@ def test_a_program_that_never_ends(numtrace, tmp_path):
     )
 
 
+#: Ends the third process that is forked for a job: the variant's, after those that read and prepare the model.
+QUITS = """
+import os
+import sys
+
+if any(word.endswith("boot.py") for word in sys.orig_argv):
+    jobs = []
+    os.register_at_fork(
+        before=lambda: jobs.append(1), after_in_child=lambda: len(jobs) == 3 and os._exit({code})
+    )
+"""
+
+
 @pytest.mark.parametrize("code", [0, 7])
 def test_a_worker_that_ends_without_a_word(code, numtrace, layer, tmp_path):
-    """As a program built for another CPU does on some hosts: an interpreter that stops at its second job."""
-    wrapper = tmp_path / "python"
-    wrapper.write_text(
-        f"""#!/bin/sh
-case "$*" in *boot.py*) [ -e '{tmp_path}/second' ] && exit {code}; touch '{tmp_path}/second';; esac
-exec '{sys.executable}' "$@"
-"""
-    )
-    wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)
-    result = numtrace("run", *layer, "--json", "--python", wrapper)
+    """As a program built for another CPU does on some hosts."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(QUITS.format(code=code))
+    result = numtrace("run", *layer, "--json", environment={"PYTHONPATH": str(tmp_path / "site")})
     assert result.code == 3
     (variant,) = result.document["variants"]
     assert variant["status"] == "run-failed"
     assert f"ended with exit code {code} and no result" in variant["error"]["message"]
 
 
+def test_an_interpreter_that_ends_without_a_word(numtrace, layer, tmp_path):
+    wrapper = tmp_path / "python"
+    wrapper.write_text(
+        f"""#!/bin/sh
+case "$*" in *boot.py*) exit 7;; esac
+exec '{sys.executable}' "$@"
+"""
+    )
+    wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)
+    result = numtrace("run", *layer, "--json", "--python", wrapper)
+    assert result.code == 3
+    assert "ended with exit code 7 and no result at: start; it printed nothing" in result.said
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the worker in /proc")
-def test_a_killed_worker_costs_its_variant_only(layer, tmp_path):
+@pytest.mark.parametrize("which", ["the job", "the interpreter that it was forked from"])
+def test_a_killed_worker_costs_its_variant_only(which, layer, tmp_path):
     process = start(
         "run",
         *layer,
@@ -156,11 +178,14 @@ def test_a_killed_worker_costs_its_variant_only(layer, tmp_path):
     assert process.stderr is not None
     for line in process.stderr:
         if "demote-bf16 · compile in one go" in line:
-            (worker,) = children(process.pid)
-            os.kill(worker, signal.SIGKILL)
+            (interpreter,) = children(process.pid)
+            (job,) = children(interpreter)
+            running = descendants(process.pid)
+            os.kill(job if which == "the job" else interpreter, signal.SIGKILL)
             break
     out, err = process.communicate(timeout=120)
     assert process.returncode == 3
+    assert wait_until_gone(running) == []
     assert "Traceback" not in err
     done = variants(json.loads(out))
     assert {name: variant["status"] for name, variant in done.items()} == {

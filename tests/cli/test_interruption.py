@@ -94,6 +94,38 @@ def test_ctrl_c_while_a_built_in_model_is_made(tmp_path):
     assert list(cache.glob(".making-*")) == []
 
 
+#: Says when torch begins to be loaded for a job, and takes its time.
+SLOW = """
+import sys
+import time
+
+if any(word.endswith("boot.py") for word in sys.orig_argv):
+    class Slow:
+        def find_spec(self, name, path=None, target=None):
+            if name == "torch":
+                open({mark!r}, "w").close()
+                time.sleep(3)
+
+    sys.meta_path.insert(0, Slow())
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_while_the_worker_loads_torch(how, layer, tmp_path):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(SLOW.format(mark=str(tmp_path / "loading")))
+    process = start("run", *layer, *THREE, cwd=tmp_path, environment={"PYTHONPATH": str(tmp_path / "site")})
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "loading").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    signalled = time.monotonic()
+    code, out, err = stop(process, how)
+    assert code == (130 if how is signal.SIGINT else -signal.SIGKILL)
+    assert (out, "Traceback" in err) == ("", False)
+    if how is signal.SIGINT:
+        assert time.monotonic() - signalled < 2, "it does not wait until all is loaded"
+
+
 @pytest.mark.parametrize("stage", ["check the target", "demote-bf16 · compile in one go"])
 def test_kill_9_takes_the_children_along(stage, layer, tmp_path, numtrace):
     process = start("run", *layer, *THREE, cwd=tmp_path)

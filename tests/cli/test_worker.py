@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from installed import variants
 
-# Loaded by every interpreter that finds it: in the worker, it forbids what is for the parent only.
+# Loaded by every interpreter that finds it: in the worker, and what is forked from it, it forbids what is for the
+# parent only.
 FORBID = """
+import os
 import sys
 
 if any(word.endswith("boot.py") for word in sys.orig_argv):
@@ -15,7 +17,7 @@ if any(word.endswith("boot.py") for word in sys.orig_argv):
                 raise ImportError(f"{name} is not for the worker")
 
     sys.meta_path.insert(0, Forbid())
-    sys.stderr.write("forbidding\\n")
+    os.register_at_fork(after_in_child=lambda: os.write(2, b"forbidding\\n"))
 """
 
 

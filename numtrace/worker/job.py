@@ -1,14 +1,16 @@
-"""Reads a job, does it, and tells how it ended: an error that a user can meet, or a fault of numtrace."""
+"""Does one job and tells how it ended: an error that a user can meet, or a fault of numtrace."""
 
 from __future__ import annotations
 
 import errno
+import importlib
 import json
 import os
 import signal
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,17 +20,48 @@ from numtrace.worker.channel import Channel
 #: What the system says when a file cannot be written, whoever wanted to write it.
 _OUTPUT_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM}
 
+#: A job's fields, and where its events go.
+Work = Callable[[dict[str, Any], Channel], None]
 
-def main() -> int:
+#: The function that does a job of each kind. Its module is loaded for it only: what a job does not need, it does not
+#: wait for.
+_WORK = {
+    "read": "numtrace.worker.read:read",
+    "prepare": "numtrace.worker.prepare:prepare",
+    "variant": "numtrace.worker.variant:run_variant",
+    "locate": "numtrace.worker.locate:locate",
+    "explain": "numtrace.worker.locate:explain",
+    "bisect": "numtrace.worker.bisect:bisect",
+    "rerun": "numtrace.worker.rerun:rerun",
+    "dump-code": "numtrace.worker.rerun:dump_code",
+}
+
+
+def find_work(kind: str) -> Work:
+    """What does a job of that kind, loaded; if it cannot be, something that says so when it is called."""
+    module, _, function = _WORK[kind].partition(":")
+    try:
+        return getattr(importlib.import_module(module), function)
+    except Exception as error:
+        failure = error
+
+        def fail(job: dict[str, Any], channel: Channel) -> None:
+            raise failure
+
+        return fail
+
+
+def main(work: Work | None = None) -> int:
+    """Does the job that the parent sends, by ``work`` or by what is for its kind; 0 if how it ended was told."""
     channel = Channel()
-    line = sys.stdin.buffer.readline()
-    if not line:
+    job = channel.receive()
+    if job is None:
         return 1  # the parent is gone already
-    job = json.loads(line)
-    threading.Thread(target=_follow_parent, daemon=True).start()
+    threading.Thread(target=_follow_parent, args=(channel,), daemon=True).start()
     try:
         try:
-            _do(job, channel)
+            os.chdir(job["cwd"])
+            (work or find_work(job["kind"]))(job, channel)
         except OSError as error:
             if error.errno not in _OUTPUT_ERRNOS:
                 raise
@@ -83,53 +116,17 @@ def _source_op(error: UncoveredOp, job: dict[str, Any]) -> str | None:
     return shown_op(error.stamps, json.loads(table.read_text(encoding="utf-8"))) if table.exists() else None
 
 
-def _do(job: dict[str, Any], channel: Channel) -> None:
-    match job["kind"]:
-        case "prepare":
-            from numtrace.worker.prepare import prepare
-
-            prepare(job, channel)
-        case "variant":
-            from numtrace.worker.variant import run_variant
-
-            run_variant(job, channel)
-        case "locate":
-            from numtrace.worker.locate import locate
-
-            locate(job, channel)
-        case "explain":
-            from numtrace.worker.locate import explain
-
-            explain(job, channel)
-        case "bisect":
-            from numtrace.worker.bisect import bisect
-
-            bisect(job, channel)
-        case "rerun":
-            from numtrace.worker.rerun import rerun
-
-            rerun(job, channel)
-        case "dump-code":
-            from numtrace.worker.rerun import dump_code
-
-            dump_code(job, channel)
-
-
-def _follow_parent() -> None:
-    """Ends this process and its compilers once the parent is gone, even by kill -9: stdin ends then."""
-    while os.read(0, 4096):
-        pass
+def _follow_parent(channel: Channel) -> None:
+    """Ends this process and its compilers once the parent is gone, even by kill -9."""
+    channel.wait_for_end()
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(1)
 
 
-def run_and_exit() -> NoReturn:
-    code = main()
+def run_and_exit(work: Work | None = None) -> NoReturn:
+    """:func:`main` in a process that ends with it."""
+    code = main(work)
     sys.stderr.flush()
     # At interpreter exit, MLIR's and IREE's objects are torn down in an order that crashes the process.
     os._exit(code)
-
-
-if __name__ == "__main__":
-    run_and_exit()
