@@ -1,0 +1,180 @@
+"""numtrace on the ONNX backend node tests: ``python bench/onnx_suite.py FOLDER``, after ``bench/onnx_cases.py FOLDER``.
+
+Of every case that plain ``iree-compile`` accepts it says:
+
+* evaluator: whether the exact meaning of the compiled program is what the suite expects, within the suite's tolerance;
+* compiled: whether the output of the compiled program is, as ``iree-run-module`` returns it;
+* numtrace's verdict, with the suite's output as ``--expected``. ``ok`` beside a wrong output is a fault of numtrace.
+
+Results are kept beside the cases; those of the same numtrace commit are not made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from rich.console import Console
+
+from numtrace.errors import NumtraceError
+from numtrace.report.progress import Progress
+from numtrace.request import Request
+from numtrace.session import Session
+
+#: Seconds for one case.
+_PATIENCE = 600.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", default="", help="cases with this in their names")
+    parser.add_argument(
+        "--share", default="0/1", help="I/N: every N-th case from the I-th, for several at once"
+    )
+    parser.add_argument("--again", action="store_true", help="also cases whose result is there")
+    parser.add_argument("--report", action="store_true", help="print what is there and run nothing")
+    chosen = parser.parse_args()
+    first, step = map(int, chosen.share.split("/"))
+    cases = [
+        path.parent for path in sorted(chosen.folder.glob("*/case.json")) if chosen.only in path.parent.name
+    ]
+    accepted = [case for case in cases if json.loads((case / "case.json").read_text())["accepted"]]
+    version = _commit()
+    for case in [] if chosen.report else accepted[first::step]:
+        kept = _kept(case)
+        if chosen.again or kept is None or kept["commit"] != version:
+            result = {"commit": version} | judged(case)
+            (case / "result.json").write_text(json.dumps(result, indent=1))
+            print(_line(case, result), flush=True)
+    return report(accepted)
+
+
+def judged(case: Path) -> dict[str, Any]:
+    """What numtrace says of a case, and what is right."""
+    about = json.loads((case / "case.json").read_text())
+    wanted = [np.load(case / f"expected{n}.npy") for n in range(len(about["expected"]))]
+    inputs = [text.replace("@", f"@{case}/") for text in about["inputs"]]
+    started = time.perf_counter()
+    made = _plainly_run(case, inputs, about["expected"])
+    result: dict[str, Any] = {"compiled": _right(made, wanted, about) if made else "did not run"}
+    out = case / "run"
+    shutil.rmtree(out, ignore_errors=True)
+    request = Request(
+        model=str(case / "model.mlir"), inputs=tuple(inputs), out=out, run_timeout=_PATIENCE, threads=1,
+        expected=tuple(case / f"expected{n}.npy" for n in range(len(wanted))),
+    )  # fmt: skip
+    exact: list[np.ndarray] = []
+    with Progress(Console(file=io.StringIO())) as progress:
+        session = Session(request, progress)
+        try:
+            (variant,) = session.run().variants
+            result |= {"verdict": variant.verdict, "reason": variant.reason}
+            result["unbounded"] = variant.coverage.unbounded if variant.coverage else 0
+            for n in range(len(wanted)):
+                path = out / "variants" / "baseline" / f"exact{n}.npy"
+                if path.exists():
+                    exact.append(np.load(path))
+        except NumtraceError as error:
+            result |= {"verdict": "error", "reason": str(error)}
+    result["evaluator"] = _right(exact, wanted, about) if len(exact) == len(wanted) else "uncovered"
+    result["seconds"] = round(time.perf_counter() - started, 2)
+    shutil.rmtree(out, ignore_errors=True)
+    return result
+
+
+def _plainly_run(case: Path, inputs: list[str], types: list[str]) -> list[np.ndarray] | None:
+    """The outputs of the compiled program, without numtrace; None when it does not return any."""
+    raw = [type_ if hasattr(ml_dtypes, type_) else None for type_ in types]
+    outputs = [case / f"made{n}.{'bin' if type_ else 'npy'}" for n, type_ in enumerate(raw)]
+    command = [
+        "iree-run-module", f"--module={case / 'model.vmfb'}", "--device=local-task",
+        *(f"--input={text}" for text in inputs), *(f"--output=@{path}" for path in outputs),
+    ]  # fmt: skip
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE)
+        if done.returncode == 0:
+            return [
+                np.fromfile(path, getattr(ml_dtypes, type_)) if type_ else np.load(path)
+                for path, type_ in zip(outputs, raw, strict=True)
+            ]
+    return None
+
+
+def _right(made: list[np.ndarray], wanted: list[np.ndarray], about: dict[str, Any]) -> str:
+    """``yes``, or how far off; by the suite's own comparison."""
+    for n, (value, want) in enumerate(zip(made, wanted, strict=True)):
+        value = value.reshape(want.shape) if value.size == want.size else value
+        if value.shape != want.shape:
+            return f"output {n} has shape {value.shape} instead of {want.shape}"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            value, want = value.astype(np.float64), want.astype(np.float64)
+            close = np.isclose(value, want, rtol=about["rtol"], atol=about["atol"], equal_nan=True)
+            gap = np.abs(value - want)
+        if not close.all():
+            return f"output {n}: {int((~close).sum())} of {close.size} off by up to {gap[~close].max():.3g}"
+    return "yes"
+
+
+def report(accepted: list[Path]) -> int:
+    results = {case.name: kept for case in accepted if (kept := _kept(case)) is not None}
+    verdicts = Counter(result["verdict"] for result in results.values())
+    evaluator = Counter(
+        "right"
+        if result["evaluator"] == "yes"
+        else "uncovered"
+        if result["evaluator"] == "uncovered"
+        else "off"
+        for result in results.values()
+    )
+    wrong = [result for result in results.values() if result["compiled"] != "yes"]
+    false_ok = [
+        name for name, result in results.items() if result["verdict"] == "ok" and result["compiled"] != "yes"
+    ]
+    print(f"{len(results)} of {len(accepted)} accepted cases: {dict(verdicts.most_common())}")
+    print(
+        f"evaluator: {dict(evaluator.most_common())}; compiled output off: {len(wrong)}, of these ok: {false_ok}"
+    )
+    for name, result in results.items():
+        if result["evaluator"] != "yes" or result["compiled"] != "yes" or result["verdict"] != "ok":
+            print(_line(Path(name), result))
+    return 1 if false_ok else 0
+
+
+def _line(case: Path, result: dict[str, Any]) -> str:
+    return (
+        f"{case.name}: {result['verdict']}, evaluator {result['evaluator']}, compiled {result['compiled']}: "
+        f"{(result['reason'] or '')[:160]}"
+    )
+
+
+def _kept(case: Path) -> dict[str, Any] | None:
+    path = case / "result.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def _commit() -> str:
+    root = Path(__file__).parents[1]
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=root, capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("COLUMNS", "200")
+    sys.exit(main())
