@@ -394,9 +394,8 @@ def _options(
 def main() -> None:
     """The console script. Every error leaves with its exit code; only ``--debug`` shows a traceback."""
     arguments = sys.argv[1:]
-    if "--" in arguments:
-        at = arguments.index("--")
-        arguments, _COMPILER_ARGUMENTS[:] = arguments[:at], arguments[at + 1 :]
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    arguments, _COMPILER_ARGUMENTS[:] = arguments[:at], arguments[at + 1 :]
     debug = "--debug" in arguments
     arguments = arguments or ["--help"]
     try:

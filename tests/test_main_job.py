@@ -7,12 +7,10 @@ Winograd's rewrite leaves their bias unread) is worked out from the architecture
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import installed
 
 from numtrace.attribute.terms import ADDITIVITY_BOUND
 
@@ -26,20 +24,11 @@ CONTRACTIONS = CONVOLUTIONS_3X3 + 3 + 5 + 1
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     out = tmp_path_factory.mktemp("main") / "run"
-    command = [
-        *(
-            str(Path(sys.executable).with_name("numtrace")),
-            "run",
-            "--pass",
-            "demote-bf16",
-            "--pass",
-            "winograd",
-        ),
-        *("--json", "--out", str(out)),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=540)
-    assert done.returncode == 1, done.stderr[-2000:]  # winograd is a bug
-    document = json.loads(done.stdout)
+    done = installed(
+        "run", "--pass", "demote-bf16", "--pass", "winograd", "--json", "--out", out, cwd=out.parent
+    )
+    assert done.code == 1, done.err[-2000:]  # winograd is a bug
+    document = done.document
     assert json.loads((out / "report.json").read_text()) == document
     return document
 

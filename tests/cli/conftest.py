@@ -2,40 +2,45 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # of the modules beside this one
 
-from installed import COMMAND, Result, Run
+from commands import Result, Run, inside, installed
 from layers import write_layer
 
 
 @pytest.fixture
 def numtrace(tmp_path: Path) -> Run:
-    """``numtrace ARGUMENTS`` in a folder of the test's own; nothing that it says is ever a traceback."""
+    """``numtrace ARGUMENTS`` in a folder of the test's own; nothing that it says is ever a traceback.
 
-    def run(
-        *arguments: object, cwd: Path = tmp_path, stdin: str = "", environment: dict[str, str] | None = None
-    ) -> Result:
-        done = subprocess.run(
-            [str(COMMAND), *map(str, arguments)],
-            cwd=cwd,
-            env=os.environ | {"COLUMNS": "200"} | (environment or {}),
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert "Traceback" not in done.stderr, done.stderr
-        assert "Traceback" not in done.stdout
-        return Result(done.returncode, done.stdout, done.stderr)
+    With an environment or standard input of its own it is the installed command, else it is called in this process.
+    """
+
+    def run(*arguments: object, cwd: Path = tmp_path, **options: Any) -> Result:
+        return _without_traceback((installed if options else inside)(*arguments, cwd=cwd, **options))
 
     return run
+
+
+@pytest.fixture
+def installed_numtrace(tmp_path: Path) -> Run:
+    """The same, always as installed."""
+
+    def run(*arguments: object, cwd: Path = tmp_path) -> Result:
+        return _without_traceback(installed(*arguments, cwd=cwd))
+
+    return run
+
+
+def _without_traceback(done: Result) -> Result:
+    assert "Traceback" not in done.err, done.err
+    assert "Traceback" not in done.out
+    return done
 
 
 @pytest.fixture

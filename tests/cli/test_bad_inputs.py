@@ -79,9 +79,9 @@ def test_an_input_that_does_not_fit(kind, numtrace, layer, tmp_path):
     refused(numtrace("run", *layer[:3], "--input", "@x.npy"), says)
 
 
-def test_too_many_inputs(numtrace, layer):
+def test_too_many_inputs(installed_numtrace, layer):
     refused(
-        numtrace("run", *layer, "--input", "4x8xf32=2"),
+        installed_numtrace("run", *layer, "--input", "4x8xf32=2"),
         r"2 given as --input, and the function takes 1 \(4x8xf32\)",
     )
 

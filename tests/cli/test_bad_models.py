@@ -39,8 +39,8 @@ def test_a_model_that_is_none(kind, numtrace, tmp_path):
     assert result.out == ""
 
 
-def test_no_such_file(numtrace, tmp_path):
-    result = numtrace("run", "absent.mlir")
+def test_no_such_file(installed_numtrace, tmp_path):
+    result = installed_numtrace("run", "absent.mlir")
     assert result.code == 2
     assert "there is no file absent.mlir" in result.said
     assert list(tmp_path.iterdir()) == [], "nothing was run, nothing is left"

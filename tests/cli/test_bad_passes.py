@@ -44,8 +44,8 @@ def test_a_flag_that_the_compiler_refuses(flag, numtrace, layer):
     refused(numtrace("run", *layer, "--", flag), FLAGS[flag])
 
 
-def test_an_option_that_numtrace_does_not_have(numtrace, layer):
-    result = numtrace("run", *layer, "--bogus")
+def test_an_option_that_numtrace_does_not_have(installed_numtrace, layer):
+    result = installed_numtrace("run", *layer, "--bogus")
     assert result.code == 2
     assert "No such option: --bogus" in result.said
 

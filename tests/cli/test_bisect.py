@@ -82,8 +82,8 @@ def conv(tmp_path: Path):
     return write
 
 
-def test_winograd_on_a_convolution_with_a_bias_is_named_with_its_ir(numtrace, conv, tmp_path):
-    done = numtrace("bisect", *conv("bias"), "--pass", "winograd", "-o", "found", "--json")
+def test_winograd_on_a_convolution_with_a_bias_is_named_with_its_ir(installed_numtrace, conv, tmp_path):
+    done = installed_numtrace("bisect", *conv("bias"), "--pass", "winograd", "-o", "found", "--json")
     document = done.document
     assert (done.code, document["verdict"]) == (1, "found")
     (step,) = document["steps"]
@@ -98,7 +98,7 @@ def test_winograd_on_a_convolution_with_a_bias_is_named_with_its_ir(numtrace, co
         assert (tmp_path / "found" / step[side]["file"]).is_file()
     assert json.loads((tmp_path / "found" / "bisect.json").read_text()) == document
     assert [stage["name"] for stage in document["stages"]] == ["input", "preprocessing"]
-    shown = numtrace("show", "found", "--json")
+    shown = installed_numtrace("show", "found", "--json")
     assert (shown.code, shown.document) == (0, document)
 
 

@@ -10,7 +10,7 @@ import stat
 import sys
 
 import pytest
-from installed import start, variants
+from commands import start, variants
 from layers import LOOP, elementwise
 from processes import children, descendants, wait_until_gone
 
@@ -18,8 +18,8 @@ from processes import children, descendants, wait_until_gone
 BREAKS = "iree-preprocessing-pad-linalg-ops{pad-size=0}"
 
 
-def test_a_compiler_error_in_one_variant(numtrace, layer):
-    result = numtrace(
+def test_a_compiler_error_in_one_variant(installed_numtrace, layer):
+    result = installed_numtrace(
         "run", *layer, "--json", "--pass", BREAKS, "--pass", "demote-bf16", "--variants", "alone"
     )
     assert result.code == 3
@@ -67,11 +67,11 @@ def test_a_compiler_that_takes_too_long(numtrace, tmp_path):
     )
 
 
-def test_an_arithmetic_trap_names_the_dispatch(numtrace, tmp_path):
+def test_an_arithmetic_trap_names_the_dispatch(installed_numtrace, tmp_path):
     (tmp_path / "m.mlir").write_text(
         elementwise("i64", "%r = arith.divsi %a, %b : i64", arguments=2, count=1)
     )
-    result = numtrace("run", "m.mlir", "--json", "--input", "1xi64=5", "--input", "1xi64=0")
+    result = installed_numtrace("run", "m.mlir", "--json", "--input", "1xi64=5", "--input", "1xi64=0")
     assert result.code == 3
     (variant,) = result.document["variants"]
     assert variant["status"] == variant["verdict"] == "run-failed"

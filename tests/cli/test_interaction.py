@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from installed import variants
+from commands import variants
 from kernels import filled, tensor
 from safetensors.numpy import save_file
 

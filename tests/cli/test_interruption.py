@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from installed import start
+from commands import start
 from layers import LOOP
 from processes import descendants, wait_until_gone
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from installed import Result, Run, variants
+from commands import Result, Run, variants
 from programs import conv_program
 from safetensors.numpy import save_file
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from installed import COMMAND, start
+from commands import COMMAND, start
 
 
 def refused(result, says):

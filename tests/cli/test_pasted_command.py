@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from installed import variants
+from commands import variants
 from layers import LAYER, WEIGHT
 from safetensors.numpy import save_file
 

@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # of the modules beside this one
 
-from installed import COMMAND
+from commands import COMMAND
 from layers import write_layer
 
 SITE = ["run", "--site", "main/0.0"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from installed import start, variants
+from commands import start, variants
 from layers import LAYER, WEIGHT
 from safetensors.numpy import save_file
 
@@ -23,9 +23,9 @@ def errors(document):
     return {name: variant["output"]["max_abs"] for name, variant in variants(document).items()}
 
 
-def test_one_run_from_all_sides(numtrace, layer, tmp_path):
+def test_one_run_from_all_sides(installed_numtrace, layer, tmp_path):
     np.save(tmp_path / "golden.npy", np.full((4, 16), 8.0, np.float32))
-    result = numtrace(
+    result = installed_numtrace(
         "run", *layer, "--json", "--out", "run", "--pass", "demote-bf16", "--pass", "demote-f16",
         "--expected", "golden.npy", "--atol", BF16_ERROR,
     )  # fmt: skip
@@ -46,8 +46,8 @@ def test_one_run_from_all_sides(numtrace, layer, tmp_path):
 
     # the file is what was printed, and can be shown again
     assert json.loads((tmp_path / "run" / "report.json").read_text()) == document
-    assert numtrace("show", "run", "--json").document == document
-    site = numtrace("show", "run", "--variant", "demote-bf16", "--site", "main/0.0")
+    assert installed_numtrace("show", "run", "--json").document == document
+    site = installed_numtrace("show", "run", "--variant", "demote-bf16", "--site", "main/0.0")
     assert site.code == 0
     assert "block.fc" in site.out
 

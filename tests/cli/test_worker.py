@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from installed import variants
+from commands import variants
 
 # Loaded by every interpreter that finds it: in the worker, and what is forked from it, it forbids what is for the
 # parent only.
