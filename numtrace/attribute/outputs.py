@@ -69,3 +69,9 @@ def _within(actual: Tensor, expected: Tensor, tolerance: dict[str, Any], record:
 def worst_first(records: list[dict[str, Any]]) -> dict[str, Any] | None:
     """The record with the largest error; one that has no finite element is the worst."""
     return max(records, key=lambda r: (r["max_abs"] is None, r["max_abs"] or 0.0), default=None)
+
+
+def largest_gap(a: list[Tensor], b: list[Tensor]) -> float | None:
+    """Max abs over the elements finite in both; None where a tensor has none."""
+    gaps = [output_record(x, y.reshape(x.shape), dtype="f64")["max_abs"] for x, y in zip(a, b, strict=True)]
+    return None if None in gaps else max(gaps, default=0.0)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from numtrace.attribute.agreement import agrees
 from numtrace.attribute.folded import Folded
 from numtrace.attribute.magnitude import largest, sizes
-from numtrace.attribute.outputs import output_record, worst_first
+from numtrace.attribute.outputs import largest_gap, output_record, worst_first
 from numtrace.attribute.trajectory import Summary
 from numtrace.errors import CompileError
 from numtrace.evaluate.overflow import Watch
@@ -20,6 +19,7 @@ from numtrace.evaluate.types import tensor_type
 from numtrace.instrument.runtime import Outcome
 from numtrace.worker.compilation import Variant
 from numtrace.worker.exact import baseline_outputs, outputs_as_stored, watched
+from numtrace.worker.golden import expected_outputs, golden_gap, golden_record
 
 
 def outcome_fields(
@@ -34,7 +34,7 @@ def outcome_fields(
 ) -> dict[str, Any]:
     """The parts of the report that speak of the outputs."""
     job = variant.job
-    golden = _golden(variant, len(expected))
+    golden = expected_outputs(variant, len(expected))
     if len(outcome.outputs) != len(expected):
         raise CompileError(
             f"the compiled program returned {len(outcome.outputs)} tensors, "
@@ -90,8 +90,8 @@ def outcome_fields(
         else {"site": summary.origin[0], "op": summary.origin[1]},
         "amended": summary.amended,
         "tainted": summary.tainted_outputs,
-        "golden_max_abs": _golden_gap(golden, expected),
-        "golden": _golden_record(golden, expected, job["tolerance"]),
+        "golden_max_abs": golden_gap(golden, expected),
+        "golden": golden_record(golden, expected, [type_[1] for type_ in job["results"]], job["tolerance"]),
         "reference": job["reference"],
     }
 
@@ -101,39 +101,6 @@ def _has_dynamic_reshapes(flow: Program) -> bool:
         op.name == "flow.tensor.reshape" and None in tensor_type(op.result_types[0])[0]
         for op in walk([flow.body])
     )
-
-
-#: Of the largest element: eight units in the last place of bf16, the coarsest type that goldens are made in.
-_GOLDEN_FLOOR = 8 * 2.0**-8
-
-
-def _golden_record(
-    golden: list[Tensor | None], expected: list[Tensor], tolerance: dict[str, Any] | None
-) -> dict[str, Any] | None:
-    """How far the expected outputs are from the reference: the furthest, and whether rounding explains none of it."""
-    found = []
-    for gold, want in zip(golden, expected, strict=True):
-        if gold is None:
-            continue
-        record = output_record(gold.reshape(want.shape), want, dtype="f64", tolerance=tolerance)
-        size = largest(want) or 1.0
-        off = bool(record["disagreeing"]) or (record["max_abs"] or 0.0) > _GOLDEN_FLOOR * size
-        if record["allclose"] is not None:
-            off = not record["allclose"]
-        found.append(
-            {"max_abs": record["max_abs"], "of": size, "disagreeing": record["disagreeing"], "off": off}
-        )
-    return max(found, key=lambda f: (f["off"], f["disagreeing"], f["max_abs"] or 0.0), default=None)
-
-
-def _golden_gap(golden: list[Tensor | None], expected: list[Tensor]) -> float | None:
-    given = [(gold, want) for gold, want in zip(golden, expected, strict=True) if gold is not None]
-    return largest_gap([gold for gold, _ in given], [want for _, want in given]) if given else None
-
-
-def _golden(variant: Variant, count: int) -> list[Tensor | None]:
-    files = [variant.shared / "inputs" / f"expected{index}.npy" for index in range(count)]
-    return [torch.from_numpy(np.load(f, allow_pickle=False)) if f.exists() else None for f in files]
 
 
 def semantic_gap(a: list[Tensor], b: list[Tensor]) -> float | None:
@@ -148,12 +115,6 @@ def _rel_l2(a: list[Tensor], b: list[Tensor]) -> float | None:
     """The worst relative L2 over the outputs; None where one of ``b`` is all zero, and ``a`` is not."""
     norms = [output_record(x, y.reshape(x.shape), dtype="f64")["rel_l2"] for x, y in zip(a, b, strict=True)]
     return None if None in norms else max(norms, default=0.0)
-
-
-def largest_gap(a: list[Tensor], b: list[Tensor]) -> float | None:
-    """Max abs over the elements finite in both; None where a tensor has none."""
-    gaps = [output_record(x, y.reshape(x.shape), dtype="f64")["max_abs"] for x, y in zip(a, b, strict=True)]
-    return None if None in gaps else max(gaps, default=0.0)
 
 
 def _split(

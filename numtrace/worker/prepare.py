@@ -18,7 +18,7 @@ from iree.compiler import ir
 from numtrace.errors import CompileError, InputError, ModelError
 from numtrace.evaluate.program import Program
 from numtrace.instrument.compiler import compile_file, phase
-from numtrace.instrument.dtypes import numpy_dtype, to_numpy, to_torch
+from numtrace.instrument.dtypes import is_ml_dtype, numpy_dtype, to_numpy, to_torch
 from numtrace.instrument.failure import name_ops
 from numtrace.instrument.inputs import load_golden, load_inputs
 from numtrace.instrument.runtime import require_device, run_module
@@ -75,7 +75,7 @@ def _described(type_: Any, value: Any) -> dict[str, Any]:
 
 def _store(folder: Path, index: int, array: np.ndarray) -> None:
     """bf16 and f8, which .npy has no names for, as raw integers, and as bytes for iree-run-module."""
-    if not array.dtype.isbuiltin:
+    if is_ml_dtype(array.dtype):
         array = array.view(np.dtype(f"uint{8 * array.dtype.itemsize}"))
         array.tofile(folder / f"{index}.bin")
     np.save(folder / f"{index}.npy", array)

@@ -1,0 +1,38 @@
+"""What is expected of an output, against the reference."""
+
+from __future__ import annotations
+
+import torch
+
+from numtrace.worker.golden import golden_record
+
+
+def f64(*values: float) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def record(golden: torch.Tensor, reference: torch.Tensor, element: str) -> dict:
+    found = golden_record([golden], [reference], [element], None)
+    assert found is not None
+    return found
+
+
+def test_a_golden_near_the_reference_is_not_off() -> None:
+    found = record(f64(1.0, 2.001), f64(1.0, 2.0), "f32")
+    assert not found["off"] and found["disagreeing"] == 0
+    assert abs(found["max_abs"] - 0.001) < 1e-12
+
+
+def test_a_golden_of_another_size_is_off() -> None:
+    assert record(f64(1.0, 3.0), f64(1.0, 2.0), "f32")["off"]
+
+
+def test_what_the_type_of_the_output_overflows_to_is_not_off() -> None:
+    # 65504 is the largest f16.
+    found = record(f64(1.0, float("inf")), f64(1.0, 70000.0), "f16")
+    assert not found["off"] and found["disagreeing"] == 0
+    assert record(f64(1.0, float("inf")), f64(1.0, 70000.0), "f32")["off"]
+
+
+def test_without_a_golden_there_is_nothing_to_say() -> None:
+    assert golden_record([None], [f64(1.0)], ["f32"], None) is None
