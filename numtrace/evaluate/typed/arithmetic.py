@@ -21,6 +21,7 @@ from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import lookup
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import round_to, smallest, unit
+from numtrace.evaluate.typed.special import settled, special, sure_nan
 from numtrace.evaluate.typed.value import Typed, bounded, lift, together
 from numtrace.evaluate.types import NATIVE, tensor_type
 
@@ -56,10 +57,11 @@ def computed(
     element: str,
     roundings: float | Tensor | None = None,
     below: float = 0.0,
+    of: tuple[Callable[..., Tensor], Sequence[Typed]] | None = None,
 ) -> Typed:
     """A rounded result: ``raw`` from the typed operands; ``roundings`` is the code's own error in units of u before it
     rounds the result, and ``below`` what it may be of results below the normal range. None: a correctly rounded
-    operation.
+    operation. ``of``: the function and its operands, by which it is seen what NaN and infinities are certain.
 
     With ι what is inherited, the code's unrounded result is at most |typed|·(1 + u) + ι, and rounded again: the bound
     is (1 + u)·ι + 2u·|typed|, and below the normal range once more for each of the two roundings.
@@ -73,17 +75,14 @@ def computed(
     if inherited is not None:
         error.add_(inherited, alpha=1 + unit(element))
     error.add_(smallest(element) * (1 if certain else 2) + below)
-    return Typed(exact, typed, _sure_of_infinity(error, exact, typed, inherited), False)
-
-
-def _sure_of_infinity(error: Tensor, exact: Tensor, typed: Tensor, inherited: Tensor | None) -> Tensor:
-    """``error`` without the doubt about an infinity that no rounding has made and no operand's doubt can undo."""
-    if math.isfinite(float(error.sum())):
-        return error
-    sure = torch.isinf(typed) & (exact == typed.double())
-    if inherited is not None:
-        sure &= torch.isfinite(inherited)
-    return torch.where(sure, 0.0, error)
+    if not math.isfinite(float(error.sum())):
+        certain_ = special(exact, typed)
+        if inherited is not None:
+            certain_ &= torch.isfinite(inherited)
+        error = torch.where(certain_, 0.0, error)
+        if of is not None and inherited is not None:
+            error = settled(error, exact, typed, *of)
+    return Typed(exact, typed, error, False)
 
 
 def arithmetic(function: Callable[..., Tensor], inherit: Inherit) -> Callable[..., Typed]:
@@ -94,7 +93,7 @@ def arithmetic(function: Callable[..., Tensor], inherit: Inherit) -> Callable[..
         exact = function(*(value.exact for value in values))
         raw = function(*(working(value.typed) for value in values))
         inherited = inherit(values, raw).float() if bounded(values) else None
-        return computed(exact, raw, inherited, element_of(op))
+        return computed(exact, raw, inherited, element_of(op), of=(function, values))
 
     return rule
 
@@ -160,7 +159,8 @@ def multiply_add(op: Op, machine, *operands: Any) -> Typed:
     a, b, c = values
     raw = a.wide * b.wide + c.wide  # the product of two f32 is exact in float64
     inherited = of_multiply_add(values, raw).float() if bounded(values) else None
-    return computed(a.exact * b.exact + c.exact, raw, inherited, element_of(op), roundings=2.0)
+    exact, of = a.exact * b.exact + c.exact, (lambda x, y, z: x * y + z, values)
+    return computed(exact, raw, inherited, element_of(op), roundings=2.0, of=of)
 
 
 @carries("arith.negf")
@@ -214,6 +214,8 @@ def narrowed(value: Typed, element: str) -> Typed:
             low, high = (_apart(end, at) for end in ends)
             bound = torch.maximum(bound, torch.maximum(low, high))
         bound = bound.float()
+        if not math.isfinite(float(value.bound.sum())):
+            bound = torch.where(torch.isfinite(value.bound), bound, torch.inf)
     elif element in LEFT_OUT:
         bound = _apart(value.typed, typed.to(value.typed.dtype)).float()  # exact: neighbours
     bound = or_zero(typed, bound)
@@ -238,9 +240,11 @@ def or_zero(typed: Tensor, bound: Tensor | None) -> Tensor | None:
 
 
 def _apart(a: Tensor, b: Tensor) -> Tensor:
-    """|a - b|, where equal infinities are not apart."""
+    """|a - b|, where equal infinities are not apart, nor NaN from NaN."""
     gap = torch.sub(a, b).abs_()
-    return gap if math.isfinite(float(gap.sum())) else torch.where(a == b, 0.0, gap)
+    if math.isfinite(float(gap.sum())):
+        return gap
+    return torch.where((a == b) | (torch.isnan(a) & torch.isnan(b)), 0.0, gap)
 
 
 @carries("arith.sitofp", "arith.uitofp")
@@ -267,15 +271,23 @@ def to_integer(op: Op, machine, a: Any) -> Typed:
     value = lift(a, op.operand_types[0])
     fn = lookup(op.name)
     exact = fn(op, machine, value.exact)
-    if value.same and value.bound is None:
-        return Typed(exact, exact)
-    typed = fn(op, machine, value.wide)
+    typed = exact if value.same else fn(op, machine, value.wide)
     bound = None
+    low = high = middle = torch.trunc(value.wide)
     if value.bound is not None:
         low, high = (torch.trunc(value.wide + sign * value.bound.double()) for sign in (-1, 1))
-        middle = torch.trunc(value.wide)
         bound = torch.maximum(high - middle, middle - low).float()
-    return Typed(exact, typed, bound, False)
+    least, greatest = _integers(op)
+    undefined = ~((low >= least) & (high <= greatest))
+    if bool(undefined.any()):
+        bound = torch.where(undefined, torch.inf, 0.0 if bound is None else bound).float()
+    return Typed(exact, typed, bound, value.same and bound is None)
+
+
+def _integers(op: Op) -> tuple[float, float]:
+    """The range of the result: beyond it, and of NaN, a cast is undefined, and nobody's fault."""
+    bits = 1 if op.dtype == torch.bool else torch.iinfo(op.dtype).bits
+    return (0.0, 2.0**bits - 1) if op.name.endswith("ui") else (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1)
 
 
 @carries("arith.cmpf")
@@ -292,6 +304,8 @@ def compare(op: Op, machine, *operands: Any) -> Typed:
         error = (a.error + b.error).double()
         # Not the other way round: of a NaN or an infinity in doubt nothing is known to be apart.
         bound = (~((a.wide - b.wide).abs() > error) & (error != 0)).float()
+        if bool(bound.any()):  # with what is no number for sure, the comparison is certain
+            bound = torch.where(sure_nan(a) | sure_nan(b), 0.0, bound)
     return Typed(exact, typed, bound, False)
 
 

@@ -23,6 +23,7 @@ from numtrace.evaluate.typed.arithmetic import (
 )
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import unit
+from numtrace.evaluate.typed.special import settled
 from numtrace.evaluate.typed.value import Typed, bounded, lift
 from numtrace.evaluate.types import tensor_type
 
@@ -61,7 +62,10 @@ def function(op: Op, machine, a: Any) -> Typed:
     inherited = None
     if doubtful.bound is not None:
         if op.name in ("math.sin", "math.cos"):
-            inherited = doubtful.bound.clamp(max=2.0)  # Lipschitz with constant 1
+            known = torch.isfinite(doubtful.bound) | torch.isfinite(doubtful.typed)
+            inherited = torch.where(
+                known, doubtful.bound.clamp(max=2.0), torch.inf
+            )  # Lipschitz with constant 1
         elif op.name == "math.exp":
             inherited = raw.float() * torch.expm1(doubtful.bound)  # |e^(x±β) - e^x| <= e^x·(e^β - 1)
         elif op.name == "math.tan":
@@ -71,7 +75,7 @@ def function(op: Op, machine, a: Any) -> Typed:
             inherited = torch.where(turns[0] == turns[1], inherited, torch.inf)
         else:
             inherited = between_ends(lambda x: fn(op, machine, x), doubtful)
-    result = measured(found, value, exact, raw, inherited, element_of(op))
+    result = measured(found, value, exact, raw, inherited, element_of(op), lambda x: fn(op, machine, x))
     if op.name in _FROM_ONE and result.bound is not None:
         kept = "f32" if element_of(op) in LEFT_OUT else element_of(op)
         result.bound.add_(_ROUNDINGS_OF_ONE * unit(kept))
@@ -105,10 +109,20 @@ def _accurate(found: Accuracy, x: Tensor) -> Tensor:
 
 
 def measured(
-    found: Accuracy, at: Typed, exact: Tensor, raw: Tensor, inherited: Tensor | None, element: str
+    found: Accuracy,
+    at: Typed,
+    exact: Tensor,
+    raw: Tensor,
+    inherited: Tensor | None,
+    element: str,
+    function: Callable[[Tensor], Tensor] | None = None,
 ) -> Typed:
-    """A result with the measured error of a function at the arguments ``at``; an ulp is at most 2u of the result."""
-    return computed(exact, raw, inherited, element, 2 * found.ulps_at(at.typed), found.below)
+    """A result with the measured error of a function at the arguments ``at``; an ulp is at most 2u of the result.
+
+    ``function`` of ``at`` alone, where the result is that.
+    """
+    of = None if function is None else (function, (at,))
+    return computed(exact, raw, inherited, element, 2 * found.ulps_at(at.typed), found.below, of)
 
 
 @carries(*_STEPS)
@@ -118,8 +132,12 @@ def step(op: Op, machine, a: Any) -> Typed:
     exact = fn(op, machine, value.exact)
     if value.same and value.bound is None:
         return Typed(exact, exact.to(value.typed.dtype))
-    bound = None if value.bound is None else between_ends(lambda x: fn(op, machine, x), value)
-    return Typed(exact, fn(op, machine, value.wide).to(value.typed.dtype), bound, False)
+    typed = fn(op, machine, value.wide).to(value.typed.dtype)
+    bound = None
+    if value.bound is not None:
+        bound = between_ends(lambda x: fn(op, machine, x), value)
+        bound = settled(bound, exact, typed, lambda x: fn(op, machine, x), (value,))
+    return Typed(exact, typed, bound, False)
 
 
 @carries("math.absf")

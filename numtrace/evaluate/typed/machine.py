@@ -14,6 +14,7 @@ from numtrace.evaluate.program import Op, Program
 from numtrace.evaluate.registry import lookup
 from numtrace.evaluate.typed.moves import moved
 from numtrace.evaluate.typed.registry import rule_of
+from numtrace.evaluate.typed.special import assumed, unassumed
 from numtrace.evaluate.typed.summation import Summation
 from numtrace.evaluate.typed.value import Typed, bounded, lift, together
 from numtrace.evaluate.types import is_float, tensor_type, widen
@@ -65,6 +66,8 @@ class TypedMachine(Machine):
         try:
             if rule is not None:
                 value = rule(op, self, *operands)
+                if any(assumed(op)):
+                    value = unassumed(op, value, operands)
             elif _moves(op):
                 value = moved(op, self, operands)
             else:

@@ -7,7 +7,7 @@ order, fused or not: the bound is that of ``typed/summation.py``, plus what the 
 from __future__ import annotations
 
 from itertools import product
-from math import prod
+from math import isfinite, prod
 from typing import Any
 
 import torch
@@ -25,6 +25,7 @@ from numtrace.evaluate.typed.order import contract_in_order, sum_in_order
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import round_to, unit
 from numtrace.evaluate.typed.sizes import sizes
+from numtrace.evaluate.typed.special import assumed, settled_products, settled_sum
 from numtrace.evaluate.typed.value import Typed, bounded, lift, together
 from numtrace.evaluate.types import is_float, tensor_type
 
@@ -45,6 +46,26 @@ def structured(op: Op, machine, *operands: Any) -> tuple[Any, ...]:
     inputs, outs = values[: nest.ins], values[nest.ins :]
     if 0 in domain.sizes:
         return tuple(outs)
+    results = _results(op, nest, machine, inputs, outs, domain)
+    # What joins a reduction is no op of the machine's: it may be one that NaN and infinities are nothing to.
+    if nest.joins and any(True in assumed(inner) for inner in nest.body.ops):
+        read = (value for slot, value in zip(nest.body.arguments, values, strict=True) if slot in nest.read)
+        if not all(map(_is_finite, read)):
+            return tuple(_free(value) for value in results)
+    return results
+
+
+def _is_finite(value: Typed) -> bool:
+    return not value.exact.is_floating_point() or isfinite(float(value.exact.sum()))
+
+
+def _free(value: Typed) -> Typed:
+    return Typed(value.exact, value.typed, torch.full(value.exact.shape, torch.inf), value.same)
+
+
+def _results(
+    op: Op, nest: Nest, machine, inputs: list[Typed], outs: list[Typed], domain: Domain
+) -> tuple[Typed, ...]:
     if nest.joins is None or not (nest.reductions or nest.whole):
         return _loop(nest, machine, inputs, outs, domain)
     if nest.factors is not None and same_dtype(outs[0].exact, *(inputs[i].exact for i in nest.factors)):
@@ -86,7 +107,10 @@ def _contraction(op: Op, nest: Nest, machine, inputs: list[Typed], out: Typed, d
             inherited = summed(a.typed.float().abs(), b.bound, inherited)
     else:
         inherited = None
-    return Typed(exact, typed, sums.bound(total, typed, inherited), False)
+    bound = sums.bound(total, typed, inherited)
+    if not isfinite(float(bound.sum())):
+        bound = settled_products(bound, exact, typed, values, summed, sums.limit)
+    return Typed(exact, typed, bound, False)
 
 
 def _narrowest(types: list[str]) -> str:
@@ -193,7 +217,14 @@ def _reduced(
     if bounded(values):
         inherited = value.error.expand(domain.sizes).sum(dim=nest.reductions)
         inherited += start.error
-    return Typed(exact, typed, sums.bound(total, typed, inherited), False)
+    bound = sums.bound(total, typed, inherited)
+    if not isfinite(float(bound.sum())):
+
+        def added(onto: Tensor, of: Tensor) -> Tensor:
+            return onto + of.expand(domain.sizes).sum(dim=nest.reductions)
+
+        bound = settled_sum(bound, exact, typed, start, value, added, sums.limit)
+    return Typed(exact, typed, bound, False)
 
 
 def _loop(nest: Nest, machine, inputs: list[Typed], outs: list[Typed], whole: Domain) -> tuple[Typed, ...]:

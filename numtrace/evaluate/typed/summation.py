@@ -65,6 +65,11 @@ class Summation:
         return min(worst, self._sides * math.expm1(exponent)) if exponent < 700 else worst
 
     @property
+    def limit(self) -> float:
+        """The largest number of every type."""
+        return min(float_format(type_).max_finite for type_ in self.types)
+
+    @property
     def _chance(self) -> float:
         """λ: all ``results`` sums keep to λ standard deviations, with probability 1 - FAILURE/2: 2·N·exp(-λ²/2)."""
         return math.sqrt(2 * math.log(4 * max(self.results, 1) / FAILURE))
@@ -95,7 +100,7 @@ class Summation:
         additions = u * (self.terms if self.deterministic else self._chance * math.sqrt(self.terms))
         products = u if self.deterministic else u * self._chance
         of_sizes, of_total = products + additions * (0.5 + growth), additions / 2
-        limit = min(float_format(type_).max_finite for type_ in self.types)
+        limit = self.limit
         overflows = None
         if limit < _F32_MAX:
             overflows = (sizes * (0.5 + growth)).add_(total, alpha=0.5) >= limit
