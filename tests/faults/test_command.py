@@ -1,15 +1,13 @@
-"""Planted faults through the installed command: verdict, exit code, and the op in the report."""
+"""Planted faults through the command, one through the installed one: verdict, exit code, and the op in the report."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from commands import Run, inside, installed
 
 from faults import kinds, sound
 from faults.draws import readable
@@ -18,7 +16,7 @@ from faults.planting import as_code, as_pass
 
 
 def numtrace(
-    pieces: list[Piece], folder: Path, options: list[str], flags: list[str]
+    pieces: list[Piece], folder: Path, options: list[str], flags: list[str], command: Run = inside
 ) -> tuple[int, dict[str, Any]]:
     (folder / "program.mlir").write_text(program(pieces)[0])
     inputs = []
@@ -27,16 +25,11 @@ def numtrace(
             path = folder / f"input{len(inputs) // 2}.bin"
             data.tofile(path)
             inputs += ["--input", f"{type_.removeprefix('tensor<').removesuffix('>')}=@{path}"]
-    command = [str(Path(sys.executable).with_name("numtrace")), "run", "program.mlir", *inputs, *options]
-    done = subprocess.run(
-        [*command, "--json", "--out", "run", "--", *flags],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=540,
+    done = command(
+        "run", "program.mlir", *inputs, *options, "--json", "--out", "run", "--", *flags, cwd=folder
     )
-    assert done.stdout, done.stderr[-2000:]
-    return done.returncode, json.loads(done.stdout)
+    assert done.out, done.err[-2000:]
+    return done.code, done.document
 
 
 @pytest.fixture
@@ -48,7 +41,7 @@ def pieces() -> list[Piece]:
 
 def test_wrong_code(pieces: list[Piece], tmp_path: Path) -> None:
     flags = as_code(pieces, [1], tmp_path / "planting")
-    code, document = numtrace(pieces, tmp_path, [], flags)
+    code, document = numtrace(pieces, tmp_path, [], flags, installed)
     (baseline,) = document["variants"]
     assert (code, baseline["verdict"]) == (1, "codegen-bug"), baseline["reason"]
     (finding,) = baseline["findings"]
