@@ -80,6 +80,19 @@ def _ratios(c: Tensor, q: Tensor, error: Tensor | None, dtype: str) -> Tensor:
     return torch.where(same, 0.0, ratio)
 
 
+def free_share(compiled: Tensor, value: Typed, defined: Tensor | None = None) -> float:
+    """What part of Σ|C - Q|² is that of elements of which the bound says nothing; 0 where there is no error.
+
+    Args as of :func:`distance`.
+    """
+    gap = (compiled.reshape(-1).double() - value.wide.reshape(-1).double()).nan_to_num_(0.0, 0.0, 0.0)
+    if defined is not None:
+        gap = torch.where(defined, gap, 0.0)
+    square = gap.square_()
+    total = float(square.sum())
+    return float(square[~torch.isfinite(value.error.reshape(-1))].sum()) / total if total else 0.0
+
+
 def as_in_order(compiled: Tensor, near: Typed, ordered: Tensor, defined: Tensor | None = None) -> bool:
     """Whether C is nowhere farther from the typed value than another evaluation that the IR allows, and the bound.
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from numtrace.attribute.agreement import agrees, alike, nearest, placed_in
-from numtrace.attribute.codegen import Distance, distance, record_of
+from numtrace.attribute.codegen import Distance, distance, free_share, record_of
 from numtrace.attribute.decisions import decided_on
 from numtrace.attribute.lanes import COMPILED, EXACT, REFERENCE, SOURCE, Lanes, Tag, same_values
 from numtrace.attribute.layout import Layout, layouts
@@ -447,6 +447,8 @@ class Trajectory:
             result.compiled, result.exact_compiled, result.exact_reference, result.reference, dtype, typed
         )
         record |= self._code(op, site, result, dtype)
+        if record["introduced"]["nan"] or record["introduced"]["inf"]:
+            record["disagreeing"] = _disagreeing(result.compiled, result.exact_compiled)
         self._first_nonfinite(record, result.compiled, result.reference)
         self._emit(record)
 
@@ -468,7 +470,10 @@ class Trajectory:
             near = again(TypedMachine(self.program))
         if near.ratio > 1:
             far = again(TypedMachine(self.program, deterministic=True))
-        return record_of(near, far, tuple(result.compiled.shape))
+        fields = record_of(near, far, tuple(result.compiled.shape))
+        if near.free:
+            fields["free_share"] = free_share(result.compiled, result.typed, mask)
+        return fields
 
     def _record(
         self, op: Op, formed: Formed, site: str, holding: Holding, compiled: Tensor, tainted: bool
@@ -524,3 +529,12 @@ class Trajectory:
 
 def _same_bits(a: Tensor, b: Tensor) -> bool:
     return a is b or torch.equal(a, b)
+
+
+def _disagreeing(compiled: Tensor, exact: Tensor) -> int:
+    """How many defined elements are NaN or infinite on one side only, or another infinity."""
+    a, b = compiled.double(), exact.double()
+    finite = torch.isfinite(a) & torch.isfinite(b)
+    apart = ~(finite | (a == b) | (torch.isnan(a) & torch.isnan(b)))
+    mask = defined(exact)
+    return int((apart if mask is None else apart & mask).sum())

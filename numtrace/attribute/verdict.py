@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from numtrace.attribute.coverage import Unjudged, unjudged
 from numtrace.attribute.findings import EXPLAINED, listed
 from numtrace.attribute.semantics import (
     LOWERING,
@@ -101,6 +102,12 @@ def judge(
         fault = f"{_no_fault(known)} was found" + _remark(known)
         return Judgement(
             "over-tolerance", f"max abs {_number(output['max_abs'])} is over the given tolerance; {fault}"
+        )
+    known_there = record["split"]["execution_max_abs"] if known else output["max_abs"]
+    without = None if tolerant else unjudged(record, sites, known_there)
+    if without is not None:
+        return Judgement(
+            "inconclusive", _not_judged(without, sites) + _near_ties(sites) + _golden_apart(golden)
         )
     remarks = _near_ties(sites) + _unbounded(sites) + _golden_apart(golden)
     return Judgement("ok", _rounding(record, output, findings) + remarks)
@@ -231,6 +238,18 @@ def _near_ties(sites: Sequence[dict[str, Any]]) -> str:
     return (
         f"; near ties: {count} element{'s' * (count > 1)} of {of} hang on a decision within rounding of its threshold, "
         "which is nobody's fault"
+    )
+
+
+def _not_judged(found: Unjudged, sites: Sequence[dict[str, Any]]) -> str:
+    count = len(found.sites)
+    off = "" if found.max_abs is None else f", up to {found.max_abs:.3g}"
+    off += "" if found.max_ulp is None else f" or {found.max_ulp:.3g} ulp"
+    why = next((site.get("unbounded_reason") for site in found.sites if site.get("unbounded_reason")), None)
+    return (
+        f"the code of {listed([site['op'] for site in found.sites])} has no error bound"
+        f"{f' ({why})' if why else ''}, and what it brought in{off}, is no less than what all that was judged did: "
+        f"that the error is rounding is not known of {count} of {len(sites)} sites"
     )
 
 

@@ -1,4 +1,4 @@
-"""What constants that a lowering rounded may be worth at the outputs, before they are a fault."""
+"""What an error may be worth at the outputs before it is more than rounding, and what rounded constants are worth."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 MARGIN = 8.0
 
 
-def constants_are_rounding(worth: float, torch_error: float, size: float) -> bool:
-    """Whether constants that were rounded cost no more than rounding does, with max abs ``worth`` at an output.
+def is_rounding(worth: float, torch_error: float, size: float) -> bool:
+    """Whether an error of max abs ``worth`` at an output is no more than rounding makes there.
 
     ``torch_error`` is torch's own max abs there, ``size`` the largest element.
     """
@@ -25,4 +25,4 @@ def costly_constants(record: dict[str, Any]) -> bool:
     worth, torch_error = record["split"]["semantic"]["constant"], record["torch_same_dtype"]
     if not worth or not torch_error or torch_error["max_abs"] is None:
         return False
-    return not constants_are_rounding(worth, torch_error["max_abs"], record.get("output_size") or 0.0)
+    return not is_rounding(worth, torch_error["max_abs"], record.get("output_size") or 0.0)

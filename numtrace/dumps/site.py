@@ -83,6 +83,10 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     """Index of the worst of them."""
     free: int = 0
     """Elements of which the bound says nothing: a near tie of an index, an overflow in doubt."""
+    free_share: float = 0.0
+    """What part of the squared codegen error is theirs."""
+    disagreeing: int = 0
+    """Elements that are NaN or infinite in the compiled value or in the exact one on the same inputs, not in both."""
     unbounded_reason: str | None = None
     """Why there is no bound."""
 

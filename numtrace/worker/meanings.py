@@ -23,7 +23,7 @@ from numtrace.attribute.scalars import (
     source_scalars,
 )
 from numtrace.attribute.sums import SummingMachine, Sums
-from numtrace.attribute.worth import constants_are_rounding
+from numtrace.attribute.worth import is_rounding
 from numtrace.errors import ModelError, UncoveredOp
 from numtrace.evaluate.overflow import Watch
 from numtrace.evaluate.program import Op, Program
@@ -140,7 +140,7 @@ class Meanings:
         worth, size = semantic_gap(stored.outputs, exact), max(map(largest, exact), default=0.0)
         if worth is None and not stored.in_range:
             return None
-        if worth is not None and constants_are_rounding(worth, allowed, size):
+        if worth is not None and is_rounding(worth, allowed, size):
             self._harmless.add(key)
             return None
         return stored
