@@ -12,11 +12,11 @@ Results are kept beside the cases; those of the same numtrace commit are not mad
 from __future__ import annotations
 
 import argparse
-import contextlib
 import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -36,6 +36,8 @@ from numtrace.session import Session
 
 #: Seconds for one case.
 _PATIENCE = 600.0
+#: Seconds after which a program of a few elements has hung.
+_HANGS = 30.0
 
 
 def main() -> int:
@@ -98,10 +100,11 @@ def judged(case: Path) -> dict[str, Any]:
     return result
 
 
-def _rounded(exact: np.ndarray, dtype: str) -> np.ndarray:
-    """The exact value in the type of the output, rounded once; integers as they are."""
+def _rounded(value: np.ndarray, dtype: str) -> np.ndarray:
+    """A value in the type of the suite's output: floats rounded once, integers, which IREE has no signs of, wrapped."""
     target = np.dtype(getattr(ml_dtypes, dtype, dtype))
-    return exact if target.kind in "biu" else exact.astype(target)
+    with np.errstate(all="ignore"):
+        return (value.astype(np.int64) if target.kind in "iu" else value).astype(target)
 
 
 def _plainly_run(case: Path, inputs: list[str], types: list[str]) -> list[np.ndarray] | None:
@@ -112,14 +115,21 @@ def _plainly_run(case: Path, inputs: list[str], types: list[str]) -> list[np.nda
         "iree-run-module", f"--module={case / 'model.vmfb'}", "--device=local-task",
         *(f"--input={text}" for text in inputs), *(f"--output=@{path}" for path in outputs),
     ]  # fmt: skip
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE)
-        if done.returncode == 0:
-            return [
-                np.fromfile(path, getattr(ml_dtypes, type_)) if type_ else np.load(path)
-                for path, type_ in zip(outputs, raw, strict=True)
-            ]
-    return None
+    # In a session of its own: the command is a script that starts the program, which may hang.
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as process:
+        try:
+            if process.wait(timeout=_HANGS):
+                return None
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return None
+    made = [
+        np.fromfile(path, getattr(ml_dtypes, type_)) if type_ else np.load(path)
+        for path, type_ in zip(outputs, raw, strict=True)
+    ]
+    return [_rounded(value, type_) for value, type_ in zip(made, types, strict=True)]
 
 
 def _right(made: list[np.ndarray], wanted: list[np.ndarray], about: dict[str, Any]) -> str:

@@ -19,6 +19,9 @@ from numtrace.instrument.dtypes import to_torch
 from numtrace.instrument.parameters import ParameterArchives
 from numtrace.instrument.tensor_type import TensorType
 
+#: Initial values that are written out.
+_LITERALS = (ir.DenseElementsAttr, ir.FloatAttr, ir.IntegerAttr, ir.BoolAttr)
+
 
 def archives(params: Iterable[tuple[str, str]]) -> ParameterArchives:
     return ParameterArchives([(scope, Path(path)) for scope, path in params])
@@ -37,7 +40,7 @@ def load_globals(program: Program, params: ParameterArchives) -> dict[Any, torch
         )
         for symbol, op in program.globals.items()
         if "initial_value" in op.attributes
-        and isinstance(op.attributes["initial_value"], ir.DenseElementsAttr)
+        and isinstance(op.attributes["initial_value"].maybe_downcast(), _LITERALS)
     }
     values.update((name, to_torch(params.array(*key, type_))) for name, key, type_ in _references(program))
     return values

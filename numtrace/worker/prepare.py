@@ -18,7 +18,7 @@ from iree.compiler import ir
 from numtrace.errors import CompileError, InputError, ModelError
 from numtrace.evaluate.program import Program
 from numtrace.instrument.compiler import compile_file, phase
-from numtrace.instrument.dtypes import is_ml_dtype, numpy_dtype, to_numpy, to_torch
+from numtrace.instrument.dtypes import is_ml_dtype, numpy_dtype, to_numpy, to_torch, torch_dtype
 from numtrace.instrument.failure import name_ops
 from numtrace.instrument.inputs import load_golden, load_inputs
 from numtrace.instrument.runtime import require_device, run_module
@@ -34,13 +34,15 @@ def prepare(job: dict[str, Any], channel: Channel) -> None:
     Writes the inputs and ``input.mlir``, and sends ``prepared`` with what the report says about model and environment.
     """
     folder, read = Path(job["folder"]), job["read"]
-    arguments, results = (
-        [TensorType(tuple(shape), dtype) for shape, dtype in read[key]] for key in ("arguments", "results")
+    declared, arguments, results = (
+        [TensorType(tuple(shape), dtype) for shape, dtype in read[key]]
+        for key in ("declared", "arguments", "results")
     )
     notices = list(read["notices"])
     channel.stage("check inputs and parameters")
     for number in range(job["seeds"]):
-        values, said = load_inputs(job["inputs"], arguments, job["seed"] + number)
+        values, said = load_inputs(job["inputs"], declared, job["seed"] + number)
+        values = [value.to(torch_dtype(t.dtype)) for value, t in zip(values, arguments, strict=True)]
         notices += said if number == 0 else []
         np_folder = folder / "inputs" / str(job["seed"] + number)
         np_folder.mkdir(parents=True, exist_ok=True)

@@ -36,7 +36,8 @@ def read(job: dict[str, Any], channel: Channel) -> None:
     data = _read(model)
     module = _parse(data, model)
     notices: list[str] = []
-    signature = _as_compiled(module, find_function(module, job["function"]), job["flags"], notices)
+    declared = find_function(module, job["function"])
+    signature = _as_compiled(module, declared, job["flags"], notices)
     table = stamp_module(module, model.name)
     inlined = folder / "inlined.irpa"
     params = list(job["params"])
@@ -49,10 +50,11 @@ def read(job: dict[str, Any], channel: Channel) -> None:
     channel.stage("check the target")
     cpu = require_host(job["flags"], job["compile_timeout"])
     if job["inputs"]:
-        given_inputs(job["inputs"], signature.arguments)
+        given_inputs(job["inputs"], declared.arguments)
     channel.send(
         "read",
         function=signature.name,
+        declared=[[list(t.shape), t.dtype] for t in declared.arguments],
         arguments=[[list(t.shape), t.dtype] for t in signature.arguments],
         results=[[list(t.shape), t.dtype] for t in signature.results],
         sha256=hashlib.sha256(data).hexdigest(),

@@ -224,3 +224,12 @@ def test_whole_numbers_saved_as_floats_are_a_golden_of_integers(tmp_path: Path):
     np.save(tmp_path / "g.npy", np.array([np.nan, 0.0]))
     with pytest.raises(InputError, match="is 2xf64, and the output is 2xi64"):
         load_golden(tmp_path / "g.npy", _types("2xi64"))
+
+
+def test_an_unsigned_golden_is_read_by_its_bits(tmp_path: Path) -> None:
+    # Outputs of signless programs count as signed: 0xff is -1.
+    for width in (8, 16):
+        np.save(tmp_path / "g.npy", np.array([1, (1 << width) - 1], f"u{width // 8}"))
+        for element in (f"i{width}", f"ui{width}"):
+            (golden,) = load_golden(tmp_path / "g.npy", _types(f"2x{element}"))
+            assert golden.tolist() == [1, -1]
