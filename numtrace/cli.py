@@ -25,7 +25,11 @@ app = typer.Typer(
 
 #: Options that several commands have.
 _Model = Annotated[
-    str, typer.Argument(help="A built-in model, or an .mlir or .mlirbc file.", show_default=False)
+    str,
+    typer.Argument(
+        help="A built-in model; an .mlir, .mlirbc, .onnx or .pt2 file; or package.module:factory.",
+        show_default=False,
+    ),
 ]
 _Command = Annotated[str, typer.Option(help="A file with an iree-compile command line (`-` is stdin).")]
 _Params = Annotated[list[str], typer.Option(metavar="SCOPE=FILE", help="A parameter archive; repeatable.")]
@@ -350,6 +354,29 @@ def _more_flags(python: str | None) -> list[str]:
     for notice in given.notices:
         print(f"note: {notice}", file=sys.stderr)
     return list(given.flags)
+
+
+@app.command("import")
+def import_model(
+    source: Annotated[str, typer.Argument(help="An .onnx or .pt2 file, or package.module:factory.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The MLIR file; the others are put beside it.")
+    ] = None,
+    python: _Python = "",
+) -> None:
+    """Write SOURCE as MLIR, with its parameters and example inputs, and print the line that runs it.
+
+    `numtrace run SOURCE` does the same first. A factory and a .pt2 file are code that runs with your rights.
+    """
+    from numtrace.importing import import_to
+    from numtrace.report.progress import Progress
+
+    with Progress() as progress:
+        files = import_to(source, out, progress, python=python or None)
+        for notice in files.notices:
+            progress.notice(notice)
+    with _standard_output():
+        print(files.command())
 
 
 @app.command("passes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Generator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from numtrace import models
 from numtrace.dumps.files import output_errors
 from numtrace.dumps.rundir import RunDirectory, default_path
 from numtrace.errors import OutputError, RunError, UsageError
+from numtrace.importers.sources import kind_of, short_name
+from numtrace.importing import import_source
 from numtrace.report.progress import Progress
 from numtrace.request import Request
 from numtrace.workers import Worker, raised
@@ -21,20 +23,28 @@ from numtrace.workers import Worker, raised
 
 @dataclass(frozen=True)
 class Model:
-    """An MLIR file and its parameter archives, by scope; ``notices`` are for the user."""
+    """An MLIR file and its parameter archives, by scope; ``notices`` are for the user.
+
+    ``examples``: files of inputs that came with it, one for each, or none.
+    """
 
     path: str
     params: list[tuple[str, str]]
     notices: list[str]
+    examples: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """A run directory with a model in it; ``event`` is the worker's ``prepared``."""
+    """A run directory with a model in it; ``event`` is the worker's ``prepared``.
+
+    ``sources`` says of each input where its values are from: what was given, ``example`` or ``seed 0``.
+    """
 
     directory: RunDirectory
     event: dict[str, Any]
     notices: list[str]
+    sources: list[str]
 
 
 def begin(request: Request, flags: list[str], progress: Progress) -> Preparation:
@@ -43,17 +53,47 @@ def begin(request: Request, flags: list[str], progress: Progress) -> Preparation
     Raises:
         NumtraceError: nothing could be run at all: the model, an input or the target is unfit.
     """
-    model = find_model(request, progress)
-    directory = RunDirectory.create(
-        request.out or new_directory(Path(model.path).stem, datetime.now().astimezone())
-    )
+    model = None if kind_of(request.model) else find_model(request, progress)
+    name = short_name(request.model) if model is None else Path(model.path).stem
+    directory = RunDirectory.create(request.out or new_directory(name, datetime.now().astimezone()))
     try:
+        if model is None:
+            model = _imported(request, directory, progress)
         event = prepare(request, flags, directory, model, progress)
     except UsageError:
         if request.out is None:  # nothing was run: no directory for every mistyped line
             shutil.rmtree(directory.path, ignore_errors=True)
         raise
-    return Preparation(directory, event, [*model.notices, *event["notices"]])
+    return Preparation(directory, event, [*model.notices, *event["notices"]], _sources(request, model, event))
+
+
+def _imported(request: Request, directory: RunDirectory, progress: Progress) -> Model:
+    """The model of another framework, as files in the run directory."""
+    _refuse_attention(request)
+    if request.params:
+        raise UsageError(f"{request.model} has its parameters in itself; --params is for MLIR files")
+    folder = make_folder(directory.path.absolute() / "model")
+    files = import_source(
+        request.model,
+        folder / "imported.mlir",
+        progress,
+        log=folder / "import.log",
+        python=request.python,
+        silence=request.run_timeout,
+    )
+    return Model(str(files.model), list(files.params), list(files.notices), list(files.inputs))
+
+
+def _inputs(request: Request, model: Model) -> list[str]:
+    """What is given for the inputs; nothing where they are random, which a seed other than 0 asks for."""
+    if request.inputs or request.seed or request.seeds > 1:
+        return list(request.inputs)
+    return [f"@{path}" for path in model.examples]
+
+
+def _sources(request: Request, model: Model, event: dict[str, Any]) -> list[str]:
+    given = list(request.inputs) or ["example"] * len(_inputs(request, model))
+    return given or [f"seed {request.seed}"] * len(event["arguments"])
 
 
 def find_model(request: Request, progress: Progress) -> Model:
@@ -64,10 +104,7 @@ def find_model(request: Request, progress: Progress) -> Model:
     """
     params = [(scope, str(path.expanduser().absolute())) for scope, path in request.params]
     if request.model not in models.NAMES:
-        if request.attention != "decomposed":
-            raise UsageError(
-                "--attention chooses a form of a built-in model; a model from a file is as it is"
-            )
+        _refuse_attention(request)
         return Model(str(Path(request.model).expanduser()), params, [])
     given = [path for scope, path in request.params if scope in ("", "model")]
     if len(given) != len(params) or len(given) > 1:
@@ -78,6 +115,11 @@ def find_model(request: Request, progress: Progress) -> Model:
     built = models.build(request.model, request.attention, None, given[0] if given else None)
     params = [(scope, str(path)) for scope, path in built.parameters.items()]
     return Model(str(built.mlir), params, list(built.notices))
+
+
+def _refuse_attention(request: Request) -> None:
+    if request.attention != "decomposed":
+        raise UsageError("--attention chooses a form of a built-in model; a model from a file is as it is")
 
 
 def prepare(
@@ -94,7 +136,7 @@ def prepare(
         "model": model.path,
         "function": request.function,
         "params": model.params,
-        "inputs": list(request.inputs),
+        "inputs": _inputs(request, model),
         "expected": [str(path) for path in request.expected],
         "seed": request.seed,
         "seeds": request.seeds,

@@ -34,6 +34,7 @@ class Session:
         self.stopped: NumtraceError | None = None
         self.directory: RunDirectory | None = None
         self._prepared: dict[str, Any] = {}
+        self._sources: list[str] = []
         self._history = History(request)
 
     def run(self) -> schema.Report:
@@ -48,6 +49,7 @@ class Session:
         pipelines = {variant.name: probe.join(variant.passes, request.python) for variant in self.plan}
         prepared = begin(request, self.flags, self.progress)
         self.directory, self._prepared = prepared.directory, prepared.event
+        self._sources = prepared.sources
         self.notices += prepared.notices
         count = len(self.plan)
         self.progress.notice(
@@ -88,8 +90,8 @@ class Session:
                 sha256=prepared["sha256"],
                 function=prepared["function"],
                 inputs=[
-                    schema.Input(shape=a["shape"], dtype=a["dtype"], source=self._input_source(i))
-                    for i, a in enumerate(prepared["arguments"])
+                    schema.Input(shape=a["shape"], dtype=a["dtype"], source=source)
+                    for a, source in zip(prepared["arguments"], self._sources, strict=True)
                 ],
                 parameters=[schema.Parameters(scope=scope, path=path) for scope, path in prepared["params"]],
             ),
@@ -166,7 +168,3 @@ class Session:
             "baseline_constant": None if baseline is None else baseline["split"]["semantic"]["constant"],
             "tolerance": None if request.tolerance is None else msgspec.to_builtins(request.tolerance),
         }
-
-    def _input_source(self, index: int) -> str:
-        inputs = self.request.inputs
-        return inputs[index] if index < len(inputs) else f"seed {self.request.seed}"

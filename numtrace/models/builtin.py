@@ -74,7 +74,7 @@ def _config(name: str, attention: str) -> VaeConfig:
 
 
 def _program(directory: Path, config: VaeConfig, name: str) -> Entry:
-    key = _key(["sdxl_vae.py", "export.py"], ["torch", "iree-base-compiler"], config)
+    key = _key(["sdxl_vae.py", "../importers/torch_program.py"], ["torch", "iree-base-compiler"], config)
     return obtain(directory, f"{name}-{config.attention}-{key}.mlir", partial(_export, config))
 
 
@@ -95,10 +95,11 @@ def _checkpoint_archive(directory: Path, config: VaeConfig, name: str, params: P
 
 
 def _export(config: VaeConfig, path: Path) -> Sequence[str]:
-    from numtrace.models.export import export_fake
+    from numtrace.importers.torch_program import export_fake
+    from numtrace.instrument.tensor_type import TensorType
     from numtrace.models.sdxl_vae import SdxlVaeDecoder
 
-    text = export_fake(lambda: SdxlVaeDecoder(config), [config.latent_shape])
+    text = export_fake(lambda: SdxlVaeDecoder(config), [TensorType(config.latent_shape, "f32")])
     path.write_text(text, encoding="utf-8")
     return ()
 

@@ -26,6 +26,9 @@ Work = Callable[[dict[str, Any], Channel], None]
 #: The function that does a job of each kind. Its module is loaded for it only: what a job does not need, it does not
 #: wait for.
 _WORK = {
+    "import-onnx": "numtrace.importers.onnx_model:import_onnx",
+    "import-pt2": "numtrace.importers.torch_archive:import_archive",
+    "import-factory": "numtrace.importers.factory:import_factory",
     "read": "numtrace.worker.read:read",
     "prepare": "numtrace.worker.prepare:prepare",
     "variant": "numtrace.worker.variant:run_variant",

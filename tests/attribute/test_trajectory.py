@@ -135,7 +135,7 @@ def test_one_missing_function_uncovers_its_sites_only(tmp_path, monkeypatch: pyt
     """A torch source keeps its reference, whatever the evaluator lacks at flow."""
     import torch
 
-    from numtrace.models.export import export_module
+    from numtrace.importers.torch_program import export_module
 
     class Net(torch.nn.Module):
         def __init__(self) -> None:

@@ -10,7 +10,7 @@ from numtrace.errors import UncoveredOp, UndefinedResult
 from numtrace.evaluate.flow import parameter_key
 from numtrace.evaluate.machine import Machine
 from numtrace.evaluate.program import Program
-from numtrace.models.export import export_module
+from numtrace.importers.torch_program import export_module
 
 
 class Block(nn.Module):

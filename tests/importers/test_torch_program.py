@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from numtrace.importers.torch_program import export_fake
+from numtrace.instrument.tensor_type import TensorType
 from numtrace.models.config import CONFIGS
-from numtrace.models.export import export_fake
 from numtrace.models.sdxl_vae import SdxlVaeDecoder, parameter_shapes
 
 TINY = CONFIGS["sdxl-vae-tiny"]
 
 
 def export(config):
-    return export_fake(lambda: SdxlVaeDecoder(config), [config.latent_shape])
+    return export_fake(lambda: SdxlVaeDecoder(config), [TensorType(config.latent_shape, "f32")])
 
 
 @pytest.fixture(scope="module")
