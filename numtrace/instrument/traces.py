@@ -33,6 +33,24 @@ def insert_traces(module: ir.Module) -> list[Site]:
     return sites
 
 
+def printed(module: ir.Module) -> str:
+    """A module with traces as text that IREE reads again: it does not read its own short form of a trace of several
+    tensors with dynamic dims.
+    """
+    unreadable: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "flow.tensor.trace":
+            values, dims = ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])
+            if values > 1 and dims:
+                unreadable.append(op)
+                return ir.WalkResult.INTERRUPT
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return module.operation.get_asm(enable_debug_info=True, print_generic_op_form=bool(unreadable))
+
+
 def dispatches(module: ir.Module) -> Iterator[tuple[str, ir.Operation]]:
     """Every ``flow.dispatch`` with its site's id (without the result), in the order of the module."""
     initializers = 0

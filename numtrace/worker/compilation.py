@@ -11,7 +11,7 @@ from iree.compiler import ir
 from numtrace.attribute.changes import changed_stamps, dispatch_prints, fingerprints, stage_digest
 from numtrace.evaluate.program import Program
 from numtrace.instrument.compiler import phase
-from numtrace.instrument.traces import insert_traces
+from numtrace.instrument.traces import insert_traces, printed
 from numtrace.worker.channel import Channel
 
 _PHASES = ("preprocessing", "global-optimization", "dispatch-creation", "flow")
@@ -93,7 +93,7 @@ def instrument(variant: Variant) -> int:
     module = ir.Module.parse(variant.file("flow").read_text(encoding="utf-8"), ir.Context())
     sites = insert_traces(module)
     traced = variant.folder / "flow.traced.mlir"
-    traced.write_text(module.operation.get_asm(enable_debug_info=True), encoding="utf-8")
+    traced.write_text(printed(module), encoding="utf-8")
     variant.channel.stage("compile with traces")
     phase(traced, variant.folder / "traced.vmfb", "flow", None, variant.flags, variant.timeout)
     return len(sites)
