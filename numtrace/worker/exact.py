@@ -17,7 +17,7 @@ from numtrace.attribute.matching import source_finals
 from numtrace.attribute.near_ties import Snapping, decided_values
 from numtrace.attribute.reference import Reference
 from numtrace.attribute.scalars import as_in_source, rounded_constants, set_to_source, source_scalars
-from numtrace.attribute.trajectory import Summary
+from numtrace.attribute.summary import Summary
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.machine import Machine
 from numtrace.evaluate.overflow import Watch

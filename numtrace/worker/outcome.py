@@ -11,7 +11,7 @@ from numtrace.attribute.agreement import agrees
 from numtrace.attribute.folded import Folded
 from numtrace.attribute.magnitude import largest, sizes
 from numtrace.attribute.outputs import largest_gap, output_record, worst_first
-from numtrace.attribute.trajectory import Summary
+from numtrace.attribute.summary import Summary
 from numtrace.errors import CompileError
 from numtrace.evaluate.overflow import Watch
 from numtrace.evaluate.program import Program, walk

@@ -15,8 +15,9 @@ from numtrace.attribute.matching import formed_dispatches
 from numtrace.attribute.outputs import output_record
 from numtrace.attribute.reference import Reference
 from numtrace.attribute.scalars import source_scalars
+from numtrace.attribute.site_records import Names
 from numtrace.attribute.torch_error import torch_outputs
-from numtrace.attribute.trajectory import Names, Trajectory
+from numtrace.attribute.trajectory import Trajectory
 from numtrace.errors import CompileError, UncoveredOp
 from numtrace.evaluate.program import Program
 from numtrace.evaluate.types import tensor_type

@@ -1,0 +1,30 @@
+"""What the walk beside a run finds beyond its sites."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from numtrace.attribute.scalars import Rounded
+
+#: What a site is amended to when what is made of it is found to be right.
+REWRITTEN = "rewritten: the value is not the source op's own, what is made of it is right"
+
+
+@dataclass(slots=True)
+class Summary:
+    """Filled while the program runs. ``outputs`` lie on the reference trajectory, ``exact_outputs`` were not reset."""
+
+    outputs: list[Tensor] = field(default_factory=list)
+    exact_outputs: list[Tensor] = field(default_factory=list)
+    differing: list[frozenset[str]] = field(
+        default_factory=list
+    )  # per output: sites whose difference it carries
+    constants: dict[Rounded, list[str]] = field(default_factory=dict)
+    origin: tuple[str, str] | None = None
+    disagrees: bool = False  # whether the reference is finite at the origin
+    amended: dict[str, str] = field(default_factory=dict)
+    unbounded: dict[str, str] = field(default_factory=dict)  # by entry point: why it has no error bound
+    tainted_outputs: bool = False
+    near_ties: int = 0
