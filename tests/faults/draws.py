@@ -54,6 +54,7 @@ class Score:
     accused: Counter[str] = field(default_factory=Counter)
     off: list[str] = field(default_factory=list)
     unplanted: Counter[str] = field(default_factory=Counter)
+    unjudged: int = 0
 
     @property
     def draws(self) -> int:
@@ -67,6 +68,8 @@ class Score:
         lines += [f"{'correct':<44}quiet  accused"]
         lines += [f"{kind:<44}{self.quiet[kind]:5}  {self.accused[kind]:7}" for kind in correct]
         lines += [f"{'all':<44}{self.quiet.total():5}  {self.accused.total():7}"]
+        if self.unjudged:
+            lines += ["", f"inconclusive, for want of a bound: {self.unjudged} programs without a fault"]
         if self.unplanted:
             lines += ["", f"not planted: {self.unplanted.total()} programs: {dict(self.unplanted)}"]
         return "\n".join([*lines, *self.off])
@@ -123,10 +126,17 @@ def play(program: Program, folder: Path, score: Score) -> Said | None:
         if not fine:
             score.off.append(f"{piece} by {program.way}: due {due}, {_told(said, n)}; {said.reason}")
     due = next(v for v in _ORDER if v in {"ok", *(program.due(n) for n in range(len(program.pieces)))})
-    if said.verdict != due and not (due == "codegen-suspect" and said.verdict == "codegen-bug"):
+    if said.verdict == "inconclusive" and due == "ok" and _without_bound(said):
+        score.unjudged += 1  # rightly not called ok: of a piece nothing is known, as of an f16 sum that may overflow
+    elif said.verdict != due and not (due == "codegen-suspect" and said.verdict == "codegen-bug"):
         score.off.append(f"the program's verdict is {said.verdict}, due {due}: {said.reason}")
     score.off += said.others
     return said
+
+
+def _without_bound(said: Said) -> bool:
+    """Whether there is code whose error nothing bounds."""
+    return any(site.get("code") == "unbounded" for site in said.sites)
 
 
 def _is(said: Said, n: int, due: str) -> bool:
