@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import sysconfig
 import traceback
@@ -11,7 +12,12 @@ _LONGEST = 400
 
 #: Code that a user of a framework has not written.
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")})
-_NUMTRACE = str(Path(__file__).parent.parent)
+#: Code whose lines say nothing about the user's: numtrace's, torch's and the machinery of imports.
+_SILENT = (
+    str(Path(__file__).parent.parent),
+    *(f"{path}{os.sep}torch{os.sep}" for path in _LIBRARIES),
+    "<frozen",
+)
 
 
 def last_words(error: BaseException) -> str:
@@ -29,15 +35,13 @@ def cause(error: BaseException) -> str:
 
 
 def place(error: BaseException) -> str:
-    """`` (net.py:12, in forward)``: the innermost line outside of libraries, or in them; empty where none is known."""
+    """`` (net.py:12, in forward)``: the innermost line outside of libraries, or in them; empty where none is."""
     if isinstance(error, SyntaxError) and error.filename:
         return f" ({_short(error.filename)}:{error.lineno})"
     frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(("<frozen", _NUMTRACE))
+        frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_SILENT)
     ]
-    own = [frame for frame in frames if not frame.filename.startswith((*_LIBRARIES, "<"))]
+    own = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)]
     if not (own or frames):
         return ""
     frame = (own or frames)[-1]
