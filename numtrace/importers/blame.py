@@ -16,7 +16,7 @@ _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "
 _SILENT = (
     str(Path(__file__).parent.parent),
     *(f"{path}{os.sep}torch{os.sep}" for path in _LIBRARIES),
-    "<frozen",
+    "<",
 )
 
 
