@@ -63,7 +63,7 @@ def run(
     inputs: _Inputs = [],  # noqa: B006
     expected: Annotated[list[Path], typer.Option(help="A golden output (.npy), one per result.")] = [],  # noqa: B006
     function: _Function = "",
-    attention: _Form = "decomposed",
+    attention: _Form = "",
     seed: _Seed = 0,
     seeds: Annotated[int, typer.Option(min=1, help="Run this many seeds and report the worst.")] = 1,
     modes: Annotated[
@@ -138,7 +138,7 @@ def bisect(
     params: _Params = [],  # noqa: B006
     inputs: _Inputs = [],  # noqa: B006
     function: _Function = "",
-    attention: _Form = "decomposed",
+    attention: _Form = "",
     seed: _Seed = 0,
     threads: Annotated[int, typer.Option(min=0, help="Threads of torch; 0 is all cores.")] = 0,
     every: Annotated[

@@ -118,7 +118,7 @@ def find_model(request: Request, progress: Progress) -> Model:
 
 
 def _refuse_attention(request: Request) -> None:
-    if request.attention != "decomposed":
+    if request.attention is not None:
         raise UsageError("--attention chooses a form of a built-in model; a model from a file is as it is")
 
 

@@ -31,7 +31,7 @@ class Request:
     inputs: tuple[str, ...] = ()
     expected: tuple[Path, ...] = ()
     function: str | None = None
-    attention: str = "decomposed"
+    attention: str | None = None
     seed: int = 0
     seeds: int = 1
     modes: frozenset[str] = frozenset(MODES)
@@ -117,10 +117,10 @@ def _passes(names: Sequence[str], pipeline: Sequence[str], python: str | None) -
     return registry.distinct([*from_command, *found])
 
 
-def _attention(form: str) -> str:
-    if form not in models.ATTENTION_FORMS:
+def _attention(form: str) -> str | None:
+    if form and form not in models.ATTENTION_FORMS:
         raise UsageError(f"--attention {form} is not known; it is one of {', '.join(models.ATTENTION_FORMS)}")
-    return form
+    return form or None
 
 
 def _seeds(count: int, inputs: Sequence[str]) -> int:

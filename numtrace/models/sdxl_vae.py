@@ -131,10 +131,3 @@ class SdxlVaeDecoder(nn.Module):
     def forward(self, latent: Tensor) -> Tensor:
         image = self.decoder(self.post_quant_conv(latent / LATENT_SCALE))
         return (image / 2 + 0.5).clamp(0, 1)
-
-
-def parameter_shapes(config: VaeConfig) -> dict[str, tuple[int, ...]]:
-    """Name and shape of every parameter, in module order; nothing is allocated."""
-    with torch.device("meta"):
-        module = SdxlVaeDecoder(config)
-    return {name: tuple(value.shape) for name, value in module.state_dict().items()}

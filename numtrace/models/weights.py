@@ -1,4 +1,4 @@
-"""Seeded weights for the built-in decoders: realistic in scale, the same bits on every machine.
+"""Seeded weights for the built-in models: realistic in scale, the same bits on every machine.
 
 Each parameter has a generator of its own, seeded by its name, so neither the order of drawing nor the
 other parameters matter. Values are uniform because torch's uniform numbers are exact multiples of
@@ -13,8 +13,9 @@ import math
 import torch
 from torch import Tensor, nn
 
-from numtrace.models.config import VaeConfig
-from numtrace.models.sdxl_vae import LATENT_SCALE, SdxlVaeDecoder
+from numtrace.instrument.dtypes import torch_dtype
+from numtrace.models.config import Config
+from numtrace.models.sdxl_vae import LATENT_SCALE
 
 #: Standard deviation of ``silu(z)`` for standard normal ``z``: what a convolution after a norm is fed.
 SILU_STD = 0.5595
@@ -30,12 +31,20 @@ _BIAS_STD = 0.15
 _NORM_SPREAD = 0.15
 
 
-def seeded_weights(config: VaeConfig) -> dict[str, Tensor]:
-    """Every parameter of the decoder as f32, keyed by its name, in module order."""
+def parameter_shapes(config: Config) -> dict[str, tuple[int, ...]]:
+    """Name and shape of every parameter, in module order; nothing is allocated."""
     with torch.device("meta"):
-        module = SdxlVaeDecoder(config)
+        module = config.module()
+    return {name: tuple(value.shape) for name, value in module.state_dict().items()}
+
+
+def seeded_weights(config: Config) -> dict[str, Tensor]:
+    """Every parameter of the model in its element type, keyed by its name, in module order."""
+    with torch.device("meta"):
+        module = config.module()
+    dtype = torch_dtype(config.dtype)
     return {
-        f"{path}.{name}": _draw(path, name, layer, tuple(parameter.shape))
+        f"{path}.{name}": _draw(path, name, layer, tuple(parameter.shape)).to(dtype)
         for path, layer in module.named_modules()
         for name, parameter in layer.named_parameters(recurse=False)
     }
@@ -47,7 +56,7 @@ def _draw(path: str, name: str, layer: nn.Module, shape: tuple[int, ...]) -> Ten
     if name == "bias":
         # The image's mean is to be near the middle of [0, 1].
         return (unit * (_BIAS_STD / 4 if role == "conv_out" else _BIAS_STD)).float()
-    if isinstance(layer, nn.GroupNorm):
+    if isinstance(layer, (nn.GroupNorm, nn.LayerNorm)):
         return (1 + unit * _NORM_SPREAD).float()
     fan_in = math.prod(shape[1:])
     if role in _AFTER_SILU:

@@ -12,7 +12,8 @@ import pytest
 from numtrace.importers.torch_program import export_fake
 from numtrace.instrument.tensor_type import TensorType
 from numtrace.models.config import CONFIGS
-from numtrace.models.sdxl_vae import SdxlVaeDecoder, parameter_shapes
+from numtrace.models.sdxl_vae import SdxlVaeDecoder
+from numtrace.models.weights import parameter_shapes
 
 TINY = CONFIGS["sdxl-vae-tiny"]
 

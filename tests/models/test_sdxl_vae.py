@@ -6,8 +6,8 @@ from math import prod
 import torch
 
 from numtrace.models.config import CONFIGS
-from numtrace.models.sdxl_vae import SdxlVaeDecoder, parameter_shapes
-from numtrace.models.weights import seeded_weights
+from numtrace.models.sdxl_vae import SdxlVaeDecoder
+from numtrace.models.weights import parameter_shapes, seeded_weights
 
 TINY = CONFIGS["sdxl-vae-tiny"]
 
