@@ -40,20 +40,30 @@ class History:
 
     def record(
         self, variant: Variant, pipeline: str, event: dict[str, Any], sites: Sites, folder: VariantFolder
-    ) -> schema.Variant:
-        """The record of a variant whose worker ended with ``event``.
+    ) -> None:
+        """Adds a variant whose worker ended with ``event``.
 
         Raises:
             NumtraceError: no variant can run: the disk, or the user's own flags.
         """
         match event["event"]:
             case "same-as":
-                return self._same(variant, pipeline, event["other"], folder)
+                done = self._same(variant, pipeline, event["other"], folder)
             case "no-effect":
-                return self._same(variant, pipeline, "baseline", folder)
+                done = self._same(variant, pipeline, "baseline", folder)
             case "variant":
-                return self._finished(variant, pipeline, event, sites, folder)
-        return self._failed(variant, pipeline, event, sites, folder)
+                done = self._finished(variant, pipeline, event, sites, folder)
+            case _:
+                done = self._failed(variant, pipeline, event, sites, folder)
+        self.done.append(done)
+
+    def unfinished(self, variant: Variant, pipeline: str) -> None:
+        """Adds a variant that the user stopped."""
+        stopped = schema.Variant(
+            name=variant.name, passes=[p.name for p in variant.passes], pipeline=pipeline or None,
+            flags=list(variant.flags), status="interrupted", reason="stopped before it had finished",
+        )  # fmt: skip
+        self.done.append(stopped)
 
     def baseline_file(self, directory: RunDirectory, name: str) -> Path | None:
         """A file that the baseline left; None before it ran, or if it did not get so far."""
@@ -153,14 +163,6 @@ class History:
             variant, pipeline, status, Judgement(status, placed(event)), folder, error=failure,
             coverage=coverage(sites), sites=[site_record(site) for site in sites],
         )  # fmt: skip
-
-
-def unfinished(variant: Variant, pipeline: str) -> schema.Variant:
-    """The record of a variant that the user stopped."""
-    return schema.Variant(
-        name=variant.name, passes=[p.name for p in variant.passes], pipeline=pipeline or None,
-        flags=list(variant.flags), status="interrupted", reason="stopped before it had finished",
-    )  # fmt: skip
 
 
 def _record(

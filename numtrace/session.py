@@ -13,7 +13,7 @@ from numtrace.dumps import schema
 from numtrace.dumps.commands import write_commands
 from numtrace.dumps.rundir import RunDirectory, VariantFolder
 from numtrace.errors import ExitCode, NumtraceError, OutputError
-from numtrace.history import History, unfinished
+from numtrace.history import History
 from numtrace.passes import probe
 from numtrace.passes.model import Variant
 from numtrace.passes.variants import variants
@@ -58,16 +58,15 @@ class Session:
         for number, variant in enumerate(self.plan, start=1):
             self.progress.variant(variant.name, number, len(self.plan))
             try:
-                done = self._variant(variant, pipelines[variant.name])
+                self._variant(variant, pipelines[variant.name])
             except KeyboardInterrupt:
                 self.interrupted = True
-                done = unfinished(variant, pipelines[variant.name])
+                self._history.unfinished(variant, pipelines[variant.name])
             except OutputError as error:
                 if not self._history.done:
                     raise
                 self.stopped = error
                 break
-            self._history.done.append(done)
             try:
                 self.directory.write_report(self.report())
             except OutputError as error:
@@ -128,14 +127,14 @@ class Session:
             return ExitCode.INCONCLUSIVE
         return ExitCode.OK
 
-    def _variant(self, variant: Variant, pipeline: str) -> schema.Variant:
+    def _variant(self, variant: Variant, pipeline: str) -> None:
         assert self.directory is not None
         folder = self.directory.variant(variant.name)
         job = self._job(variant, pipeline, folder)
         write_commands(folder, self.directory, job, variant)
         attempt = Attempt(job, folder, self.request, self.progress)
         event = attempt.run()
-        return self._history.record(variant, pipeline, event, attempt.sites, folder)
+        self._history.record(variant, pipeline, event, attempt.sites, folder)
 
     def _job(self, variant: Variant, pipeline: str, folder: VariantFolder) -> dict[str, Any]:
         """What the worker is told."""

@@ -3,8 +3,9 @@
 Where ``x > 0`` is asked of an x that is zero but for the order of a sum, two exact evaluations may decide differently.
 They mean the same if they decide alike on the same bits. So a dispatch whose value differs is evaluated once more, with
 every value on the way that is the source's (up to :data:`~numtrace.attribute.floor.SEMANTIC_FLOOR`, over all of its
-elements) replaced by the source's, bit for bit. An element that agrees then is a near tie. One that does not was
-decided differently on what was equal, or computed from something else: another mathematics.
+elements) replaced by the source's, bit for bit, where no more than float64's rounding is between the two. An element
+that agrees then is a near tie. One that does not was decided differently on what was equal, or computed from something
+else: another mathematics.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ from numtrace.attribute.matching import source_finals
 from numtrace.attribute.reference import Reference
 from numtrace.evaluate.machine import Machine
 from numtrace.evaluate.program import Op, Program, reads
+
+#: What two evaluations in float64 are apart, of the largest element: 2^10 roundings of it. Winograd transforms and
+#: forty layers leave up to 2^-45; a changed eps or threshold of a network is larger than this, or lost in rounding.
+NOISE = 2.0**-43
 
 
 class Snapping(Machine):
@@ -60,8 +65,16 @@ def snapped(value: Tensor, source: Iterable[Tensor]) -> Tensor:
         for layout in layouts(tuple(other.shape), tuple(value.shape), None):
             placed = layout.place(other, value)
             if agrees(value, placed):
-                return placed
+                return without_noise(value, placed)
     return value
+
+
+def without_noise(value: Tensor, source: Tensor) -> Tensor:
+    """``source`` where ``value`` is that but for float64's rounding, else ``value``; all of one shape."""
+    if value is source:
+        return source
+    near = (value - source).abs() <= NOISE * largest(source)
+    return source if bool(near.all()) else torch.where(near, source, value)
 
 
 def decided_values(

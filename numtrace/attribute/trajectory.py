@@ -15,7 +15,7 @@ from numtrace.attribute.agreement import agrees, alike
 from numtrace.attribute.decisions import decided_on
 from numtrace.attribute.lanes import COMPILED, EXACT, REFERENCE, SOURCE, Lanes, Tag, same_values
 from numtrace.attribute.matching import Formed, Holding, Pairing, permutes
-from numtrace.attribute.near_ties import Snapping
+from numtrace.attribute.near_ties import Snapping, without_noise
 from numtrace.attribute.reference import Reference
 from numtrace.attribute.scalars import (
     Rounded,
@@ -236,9 +236,6 @@ class Trajectory:
                 result.match, result.layout, result.reference = "unmatched", None, None
                 self._verification.match(result, upstream)
 
-    def _source_values(self, stamp: int) -> list[Tensor]:
-        return [value for value in self._reference.values(stamp) if isinstance(value, Tensor)]
-
     def _with_derived_constants(
         self, op: Op, formed: Formed, results: list[Result], upstream: Tag
     ) -> list[Result]:
@@ -312,7 +309,8 @@ class Trajectory:
                 with as_in_source(self._constants[entry_point(op)]):
                     value = evaluate_dispatch(lanes.machines[REFERENCE], op, operands)[index]
         elif slot in self._decided_on:
-            value = result.reference
+            assert result.reference is not None
+            value = without_noise(result.corrected, result.reference)
         if value is not None and not _same_bits(value, lanes.get(REFERENCE, slot)):
             lanes.set(SOURCE, slot, value)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -143,6 +144,23 @@ def test_a_dropped_bias_is_not_hidden_by_the_floor_after_it(tmp_path: Path) -> N
     told, reason, ran = with_winograd(tmp_path, program(FLOOR, start="1.0"))
     assert told == "pass-bug", reason
     assert [site["op"] for site in ran.record["differing"]] == ["conv_2d_nchw_fchw"]
+
+
+def test_another_eps_is_no_near_tie(tmp_path: Path) -> None:
+    """log(max(|x|, 2e-11)) in place of log(max(|x|, 1e-12)): where x is zero it is off by log 20."""
+    kept = "%z = arith.constant 1.0e-12 : f32\n%b = math.absf %a : f32\n%r = arith.maximumf %b, %z : f32"
+    more = (
+        filled("e0", OUT) + generic("m", ["nchw", "nchw"], [("y", OUT)], ("e0", OUT), kept)
+        + filled("e1", OUT) + generic("last", ["nchw", "nchw"], [("m", OUT)], ("e1", OUT), "%r = math.log %a : f32")
+    )  # fmt: skip
+    text = program(more=more, results=OUT)
+    (tmp_path / "right").mkdir()
+    (tmp_path / "wrong").mkdir()
+    told, reason, _ = with_winograd(tmp_path / "right", text)
+    assert told == "ok", reason
+    told, reason, ran = with_winograd(tmp_path / "wrong", text, "9.99999996E-13", "2.000000e-11")
+    assert told == "pass-bug", reason
+    assert ran.record["split"]["semantic"]["pass"] == pytest.approx(math.log(20), rel=1e-6)
 
 
 def test_bisection_takes_near_ties_for_the_same_meaning(tmp_path: Path) -> None:

@@ -126,17 +126,14 @@ def play(program: Program, folder: Path, score: Score) -> Said | None:
         if not fine:
             score.off.append(f"{piece} by {program.way}: due {due}, {_told(said, n)}; {said.reason}")
     due = next(v for v in _ORDER if v in {"ok", *(program.due(n) for n in range(len(program.pieces)))})
-    if said.verdict == "inconclusive" and due == "ok" and _without_bound(said):
-        score.unjudged += 1  # rightly not called ok: of a piece nothing is known, as of an f16 sum that may overflow
+    if said.verdict == "inconclusive" and due == "ok" and "has no error bound" in said.reason:
+        score.unjudged += (
+            1  # rightly not called ok: of a piece nothing is known, as of an f16 sum that may overflow
+        )
     elif said.verdict != due and not (due == "codegen-suspect" and said.verdict == "codegen-bug"):
         score.off.append(f"the program's verdict is {said.verdict}, due {due}: {said.reason}")
     score.off += said.others
     return said
-
-
-def _without_bound(said: Said) -> bool:
-    """Whether there is code whose error nothing bounds."""
-    return any(site.get("code") == "unbounded" for site in said.sites)
 
 
 def _is(said: Said, n: int, due: str) -> bool:

@@ -277,17 +277,20 @@ def to_integer(op: Op, machine, a: Any) -> Typed:
     if value.bound is not None:
         low, high = (torch.trunc(value.wide + sign * value.bound.double()) for sign in (-1, 1))
         bound = torch.maximum(high - middle, middle - low).float()
-    least, greatest = _integers(op)
-    undefined = ~((low >= least) & (high <= greatest))
+    least, beyond = _integers(op)
+    undefined = ~((low >= least) & (high < beyond))
     if bool(undefined.any()):
         bound = torch.where(undefined, torch.inf, 0.0 if bound is None else bound).float()
     return Typed(exact, typed, bound, value.same and bound is None)
 
 
 def _integers(op: Op) -> tuple[float, float]:
-    """The range of the result: beyond it, and of NaN, a cast is undefined, and nobody's fault."""
+    """The least integer of the result's type, and the first one beyond it, which a float64 holds.
+
+    Out of the range, and of NaN, a cast is undefined, and nobody's fault.
+    """
     bits = 1 if op.dtype == torch.bool else torch.iinfo(op.dtype).bits
-    return (0.0, 2.0**bits - 1) if op.name.endswith("ui") else (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1)
+    return (0.0, 2.0**bits) if op.name.endswith("ui") else (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1))
 
 
 @carries("arith.cmpf")

@@ -62,12 +62,9 @@ def function(op: Op, machine, a: Any) -> Typed:
     inherited = None
     if doubtful.bound is not None:
         if op.name in ("math.sin", "math.cos"):
-            known = torch.isfinite(doubtful.bound) | torch.isfinite(doubtful.typed)
-            inherited = torch.where(
-                known, doubtful.bound.clamp(max=2.0), torch.inf
-            )  # Lipschitz with constant 1
+            inherited = doubtful.bound.clamp(max=2.0)  # Lipschitz with constant 1
         elif op.name == "math.exp":
-            inherited = raw.float() * torch.expm1(doubtful.bound)  # |e^(x±β) - e^x| <= e^x·(e^β - 1)
+            inherited = _of_exponential(doubtful, raw)
         elif op.name == "math.tan":
             # Steeper and steeper towards a pole: between ends only where there is none between them.
             inherited = between_ends(lambda x: fn(op, machine, x), doubtful)
@@ -75,11 +72,25 @@ def function(op: Op, machine, a: Any) -> Typed:
             inherited = torch.where(turns[0] == turns[1], inherited, torch.inf)
         else:
             inherited = between_ends(lambda x: fn(op, machine, x), doubtful)
+        # Of what may be anything, a NaN too, so may be the function, be it as bounded as a sine.
+        inherited = torch.where(torch.isfinite(doubtful.bound), inherited, torch.inf)
     result = measured(found, value, exact, raw, inherited, element_of(op), lambda x: fn(op, machine, x))
     if op.name in _FROM_ONE and result.bound is not None:
         kept = "f32" if element_of(op) in LEFT_OUT else element_of(op)
         result.bound.add_(_ROUNDINGS_OF_ONE * unit(kept))
     return result
+
+
+def _of_exponential(value: Typed, raw: Tensor) -> Tensor:
+    """The greatest distance of e^y from ``raw`` = e^x for y within β of x: that of the upper end.
+
+    As a difference where the result is far below 1 and β large, so that nothing underflows; as e^x·(e^β - 1) where β
+    is so small that float64 would lose digits of the difference. The larger one holds.
+    """
+    assert value.bound is not None
+    beta = value.bound.double()
+    ends = torch.exp(value.wide + beta).sub_(raw)
+    return torch.maximum(ends, torch.expm1(beta).mul_(raw)).nan_to_num_(torch.inf, torch.inf).float()
 
 
 def measurement(name: str, element: str) -> Accuracy:

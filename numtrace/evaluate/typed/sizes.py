@@ -20,24 +20,36 @@ GROUP = 8
 #: Products per element from which on the norms cost less than they save.
 _USES = 32
 
+#: The bound is about as much too wide as the unevenness of both factors: √n·‖a‖₂/‖a‖₁ of n elements along the loop,
+#: 1.25 of normally distributed ones, √n where all but one are zero.
+_UNEVEN = 6.0
+#: So many terms must count at least, for their number is what makes the width a typical one.
+_COUNTING = 16
+
 
 def sizes(a: Operand, b: Operand, out: Operand, domain: Domain, *, sharp: bool) -> tuple[Tensor, bool]:
     """At least |out| + |A|·|B| (float32, but for the rounding of the sum), and whether it is just that.
 
     Not ``sharp``: of every eight terms along one inner loop, Σ|a·b| is at most ‖d·a‖₂·‖b/d‖₂ (Cauchy-Schwarz), for any
     d > 0. Where d makes a and b equally large on average, it is a typical term that counts and not the largest
-    channel of each.
+    channel of each. Data that is uneven even so, somewhere along the loop, gets the sharp one.
     """
     (left, left_map), (right, right_map) = ((value.float(), forms) for value, forms in (a, b))
     start = out[0].float().abs()
     worth = prod(domain.sizes) >= _USES * (left.numel() + right.numel())
     loop = _inner_loop(left_map, right_map, out[1], domain) if worth and not sharp else None
-    if loop is None:
-        return contract((left.abs(), left_map), (right.abs(), right_map), (start, out[1]), domain), True
-    fewer = [*domain.sizes]
-    fewer[loop] = -(-fewer[loop] // GROUP)
-    first, second = _norms((left, _dimension(left_map, loop)), (right, _dimension(right_map, loop)))
-    return contract((first, left_map), (second, right_map), (start, out[1]), Domain.whole(fewer)), False
+    if loop is not None:
+        factors = _balanced((left, _dimension(left_map, loop)), (right, _dimension(right_map, loop)))
+        uneven = prod(_unevenness(*factor) for factor in factors)
+        terms = prod(size for n, size in enumerate(domain.sizes) if n not in loops_of(out[1]))
+        if uneven <= _UNEVEN and terms >= _COUNTING * uneven * uneven:
+            fewer = [*domain.sizes]
+            fewer[loop] = -(-fewer[loop] // GROUP)
+            first, second = (_grouped(*factor) for factor in factors)
+            return contract(
+                (first, left_map), (second, right_map), (start, out[1]), Domain.whole(fewer)
+            ), False
+    return contract((left.abs(), left_map), (right.abs(), right_map), (start, out[1]), domain), True
 
 
 def _dimension(forms: tuple[Linear, ...], loop: int) -> int:
@@ -58,16 +70,15 @@ def _inner_loop(
     return loop if loop is not None and domain.sizes[loop] >= 2 * GROUP else None
 
 
-def _norms(left: tuple[Tensor, int], right: tuple[Tensor, int]) -> list[Tensor]:
-    """The 2-norms of groups of ``GROUP`` elements along the dimension of each, scaled to each other; float32.
-
-    Where a channel's squares leave the range of float32 on the small side, the bound is too small there: it is asked
-    for the sharp one then.
-    """
+def _balanced(left: tuple[Tensor, int], right: tuple[Tensor, int]) -> list[tuple[Tensor, int]]:
+    """Both, each channel along the loop scaled so that it is as large in one as in the other on average."""
     means = [_mean_sizes(*value) for value in (left, right)]
-    balance = (means[1] / means[0]).sqrt_()
-    balance = torch.where(torch.isfinite(balance) & (balance > 0), balance, 1.0)
-    return [_grouped(*left, balance), _grouped(*right, 1 / balance)]
+    scale = means[1].sqrt() / means[0].sqrt()
+    scale = torch.where(torch.isfinite(scale) & (scale > 0), scale, 1.0)
+    scaled = []
+    for (value, dim), factor in ((left, scale), (right, 1 / scale)):
+        scaled.append((value * factor.reshape([-1 if d == dim else 1 for d in range(value.dim())]), dim))
+    return scaled
 
 
 def _mean_sizes(value: Tensor, dim: int) -> Tensor:
@@ -77,15 +88,23 @@ def _mean_sizes(value: Tensor, dim: int) -> Tensor:
     return total / (value.numel() // value.shape[dim])
 
 
-def _grouped(value: Tensor, dim: int, scale: Tensor) -> Tensor:
-    """The 2-norms of groups along ``dim``; what is missing of the last group is zero."""
-    scaled = value * scale.reshape([-1 if d == dim else 1 for d in range(value.dim())])
-    largest = max(abs(float(end)) for end in torch.aminmax(scaled))
+def _unevenness(value: Tensor, dim: int) -> float:
+    """The greatest √n·‖x‖₂/‖x‖₁ along ``dim``; infinite where squares leave the range of float32."""
+    ones, twos = (torch.linalg.vector_norm(value, ord=order, dim=dim) for order in (1, 2))
+    least = 1 / math.sqrt(value.shape[dim])  # of any vector, if nothing was lost
+    ratio = torch.where(ones == 0, least, twos / ones)
+    worst = float(ratio.amax())
+    return worst / least if math.isfinite(worst) and float(ratio.amin()) > least / 2 else math.inf
+
+
+def _grouped(value: Tensor, dim: int) -> Tensor:
+    """The 2-norms of groups along ``dim``; what is missing of the last group is zero. ``value`` is written over."""
+    largest = max(abs(float(end)) for end in torch.aminmax(value))
     unit = largest if 0 < largest < math.inf else 1.0  # so that squares do not overflow
-    squares = scaled.div_(unit).square_()
-    missing = -value.shape[dim] % GROUP
+    squares = value.div_(unit).square_()
+    missing = -squares.shape[dim] % GROUP
     if missing:
-        shape = [*value.shape]
+        shape = [*squares.shape]
         shape[dim] = missing
         squares = torch.cat([squares, squares.new_zeros(shape)], dim=dim)
     return squares.unflatten(dim, (-1, GROUP)).sum(dim=dim + 1).sqrt_().mul_(unit)

@@ -181,6 +181,14 @@ func.func @main(%a: tensor<1xf32>) -> tensor<1xi32> {
 """
 
 
+@pytest.mark.parametrize(("op", "bits"), [("fptosi", 31), ("fptosi", 63), ("fptoui", 32), ("fptoui", 64)])
+def test_the_first_integer_beyond_the_range_is_undefined(typed, op: str, bits: int):
+    width = bits + (op == "fptosi")
+    text = INTEGER.replace("fptosi", op).replace("i32", f"i{width}")
+    assert typed(text, number(2.0**bits)).bound.item() == math.inf
+    assert typed(text, number(2.0 ** (bits - 1))).bound is None
+
+
 def test_an_integer_within_rounding_of_its_threshold(typed):
     near = typed(INTEGER, number(2.95, 0.1))
     assert (near.typed.item(), near.bound.item()) == (2, 1.0)

@@ -104,3 +104,16 @@ def test_a_function_of_an_index_is_as_far_off_as_of_any_number(typed):
         given = step(typed, "%r = math.sin %a : E", number(float(at)))
         assert made.typed[at].item() == given.typed.item()
         assert made.bound[at].item() == given.bound.item() > 0
+
+
+def test_an_exponential_of_a_doubtful_number_reaches_to_its_upper_end(typed):
+    # Of -110 ± 80 it may be e^-30, though e^-110 itself is below the normal range.
+    made = step(typed, "%r = math.exp %a : E", number(-110.0, 80.0))
+    assert made.bound.item() == pytest.approx(math.exp(-30), rel=1e-4)
+    made = step(typed, "%r = math.exp %a : E", number(1.0, 1e-3))
+    assert made.bound.item() == pytest.approx(math.e * math.expm1(1e-3), rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tanh", "erf", "atan", "exp"])
+def test_a_function_of_what_may_be_anything_may_be_anything(typed, name: str):
+    assert step(typed, f"%r = math.{name} %a : E", number(2.0, math.inf)).bound.item() == math.inf
