@@ -84,6 +84,9 @@ class Interpreter:
             said = self._orders.recv(64)
         except ConnectionError:
             said = b""
+        except BaseException:  # what it says next would be the answer to this: no other job may ask it
+            self._kill()
+            raise
         if not said:
             self._kill()
             return self._process.wait()

@@ -16,25 +16,16 @@ import torch
 from torch import Tensor
 
 from numtrace.evaluate.extremes import maximum, minimum
-from numtrace.evaluate.formats import float_format
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import lookup
+from numtrace.evaluate.typed.casts import or_zero
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import round_to, smallest, unit
 from numtrace.evaluate.typed.special import settled, special, sure_nan
-from numtrace.evaluate.typed.value import Typed, bounded, lift, together
-from numtrace.evaluate.types import NATIVE, tensor_type
-
-#: Types that code need not round to before a value is stored: IREE keeps what it computes in bf16 in f32, and takes
-#: a cast to bf16 that is cast back at once for no operation. Source: IREE, ``ConvertBf16ArithToF32Pass``.
-LEFT_OUT = frozenset(("bf16",))
+from numtrace.evaluate.typed.value import Typed, bounded, element_of, lift, together
 
 #: From the typed operands and the raw result, what the operands' bounds make of it; all float32 or float64.
 Inherit = Callable[[Sequence[Typed], Tensor], Tensor]
-
-
-def element_of(op: Op) -> str:
-    return tensor_type(op.result_types[0])[1]
 
 
 def values_of(op: Op, operands: Sequence[Any]) -> list[Typed]:
@@ -64,16 +55,24 @@ def computed(
     operation. ``of``: the function and its operands, by which it is seen what NaN and infinities are certain.
 
     With ι what is inherited, the code's unrounded result is at most |typed|·(1 + u) + ι, and rounded again: the bound
-    is (1 + u)·ι + 2u·|typed|, and below the normal range once more for each of the two roundings.
+    is (1 + u)·ι + 2u·|typed|, and below the normal range once more for each of the two roundings. A function's own
+    error is relative to what it really computed, so it grows with ι too.
     """
     typed = round_to(raw, element)
     size = typed.abs() if typed.dtype == torch.float32 else typed.float().abs_()
     certain = inherited is None and roundings is None
+    own = (
+        0.0
+        if roundings is None
+        else float(roundings)
+        if isinstance(roundings, float)
+        else float(roundings.max())
+    )
     if roundings is None:
         roundings = 0.0 if certain else 1.0
     error = size.mul_((roundings + 1.0) * unit(element))
     if inherited is not None:
-        error.add_(inherited, alpha=1 + unit(element))
+        error.add_(inherited, alpha=1 + (1 + own) * unit(element))
     error.add_(smallest(element) * (1 if certain else 2) + below)
     if not math.isfinite(float(error.sum())):
         certain_ = special(exact, typed)
@@ -187,112 +186,6 @@ carries("arith.maxnumf")(chosen(torch.fmax))
 carries("arith.minnumf")(chosen(torch.fmin))
 
 
-@carries("arith.extf")
-def extend(op: Op, machine, a: Any) -> Typed:
-    value = lift(a, op.operand_types[0])
-    return Typed(value.exact, value.typed.to(NATIVE[element_of(op)]), value.bound, value.same)
-
-
-@carries("arith.truncf")
-def truncate(op: Op, machine, a: Any) -> Typed:
-    return narrowed(lift(a, op.operand_types[0]), element_of(op))
-
-
-def narrowed(value: Typed, element: str) -> Typed:
-    """A cast to a narrower type. Rounding is monotone: the result lies between those of both ends."""
-    if value.typed.dtype == NATIVE[element]:
-        return value
-    typed = round_to(value.typed, element)
-    bound = None
-    if value.bound is not None:
-        at, error = typed.double(), value.bound.double()
-        ends = [value.wide - error, value.wide + error]
-        reached = [round_to(end, element).double() for end in ends]
-        low, high = (_apart(end, at) for end in reached)
-        bound = torch.maximum(low, high)
-        if element in LEFT_OUT:
-            low, high = (_apart(end, at) for end in ends)
-            bound = torch.maximum(bound, torch.maximum(low, high))
-        bound = bound.float()
-        if not math.isfinite(float(value.bound.sum())):
-            bound = torch.where(torch.isfinite(value.bound), bound, torch.inf)
-    elif element in LEFT_OUT:
-        bound = _apart(value.typed, typed.to(value.typed.dtype)).float()  # exact: neighbours
-    bound = or_zero(typed, bound)
-    if element.startswith("f8"):
-        # Beyond the largest number hardware and libraries differ: NaN, infinity, or the largest number.
-        beyond = value.wide.abs() + value.error > float_format(element).max_finite
-        bound = torch.where(beyond, torch.inf, 0.0 if bound is None else bound).float()
-    return Typed(value.exact, typed, bound, False)
-
-
-def or_zero(typed: Tensor, bound: Tensor | None) -> Tensor | None:
-    """The bound of a value that was computed or cast without a rounding error: of f16, a result below the normal
-    range may be zero instead. (Of f32 and bf16 whatever is below it is in doubt to begin with.)"""
-    if typed.dtype != torch.float16:
-        return bound
-    size = typed.abs().float()
-    error = torch.zeros((), dtype=torch.float32).expand(size.shape) if bound is None else bound
-    low = (size - error < smallest("f16")) & (size > 0)
-    if not bool(low.any()):
-        return bound
-    return torch.where(low, size.clamp(max=smallest("f16")) + error, error)
-
-
-def _apart(a: Tensor, b: Tensor) -> Tensor:
-    """|a - b|, where equal infinities are not apart, nor NaN from NaN."""
-    gap = torch.sub(a, b).abs_()
-    if math.isfinite(float(gap.sum())):
-        return gap
-    return torch.where((a == b) | (torch.isnan(a) & torch.isnan(b)), 0.0, gap)
-
-
-@carries("arith.sitofp", "arith.uitofp")
-def from_integer(op: Op, machine, a: Any) -> Typed:
-    value = lift(a, op.operand_types[0])
-    exact = lookup(op.name)(op, machine, value.exact)
-    raw = exact if value.same else lookup(op.name)(op, machine, value.typed)
-    return Typed(exact, round_to(raw, element_of(op)), _with_rounding(value.bound, raw, op), False)
-
-
-def _with_rounding(bound: Tensor | None, raw: Tensor, op: Op) -> Tensor | None:
-    element = element_of(op)
-    if bound is None and element not in LEFT_OUT:
-        return None
-    # Left out, or done twice (to f32 first): off by one unit in the last place at most.
-    own = raw.abs().float() * (2 * unit(element))
-    if bound is None:
-        return torch.where(round_to(raw, element).to(raw.dtype) == raw, 0.0, own)
-    return bound + own
-
-
-@carries("arith.fptosi", "arith.fptoui")
-def to_integer(op: Op, machine, a: Any) -> Typed:
-    value = lift(a, op.operand_types[0])
-    fn = lookup(op.name)
-    exact = fn(op, machine, value.exact)
-    typed = exact if value.same else fn(op, machine, value.wide)
-    bound = None
-    low = high = middle = torch.trunc(value.wide)
-    if value.bound is not None:
-        low, high = (torch.trunc(value.wide + sign * value.bound.double()) for sign in (-1, 1))
-        bound = torch.maximum(high - middle, middle - low).float()
-    least, beyond = _integers(op)
-    undefined = ~((low >= least) & (high < beyond))
-    if bool(undefined.any()):
-        bound = torch.where(undefined, torch.inf, 0.0 if bound is None else bound).float()
-    return Typed(exact, typed, bound, value.same and bound is None)
-
-
-def _integers(op: Op) -> tuple[float, float]:
-    """The least integer of the result's type, and the first one beyond it, which a float64 holds.
-
-    Out of the range, and of NaN, a cast is undefined, and nobody's fault.
-    """
-    bits = 1 if op.dtype == torch.bool else torch.iinfo(op.dtype).bits
-    return (0.0, 2.0**bits) if op.name.endswith("ui") else (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1))
-
-
 @carries("arith.cmpf")
 def compare(op: Op, machine, *operands: Any) -> Typed:
     """In doubt (bound 1) where the operands are no further apart than their bounds: a near tie."""
@@ -324,12 +217,3 @@ def select(op: Op, machine, *operands: Any) -> Typed:
             either = (a.wide.double() - b.wide.double()).abs().float() + torch.maximum(a.error, b.error)
             bound = torch.where(condition.bound != 0, either.nan_to_num(torch.inf, torch.inf), bound)
     return Typed(exact, typed, bound, together((condition, a, b)))
-
-
-@carries("arith.bitcast")
-def bitcast(op: Op, machine, a: Any) -> Typed:
-    value = lift(a, op.operand_types[0])
-    exact = lookup(op.name)(op, machine, value.exact)
-    typed = value.typed.view(NATIVE[element_of(op)])
-    bound = None if value.bound is None else torch.where(value.bound != 0, torch.inf, 0.0).float()
-    return Typed(exact, typed, bound, value.same)

@@ -29,7 +29,6 @@ from numtrace.evaluate.linalg_ext import TRANSFORMS, Attention
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.typed.arithmetic import (
     computed,
-    element_of,
     of_quotient,
     of_sum,
     values_of,
@@ -38,7 +37,7 @@ from numtrace.evaluate.typed.arithmetic import (
 from numtrace.evaluate.typed.functions import between_ends, in_doubt, measured, measurement
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import round_to, smallest, unit
-from numtrace.evaluate.typed.value import Typed, bounded, lift, together
+from numtrace.evaluate.typed.value import Typed, bounded, element_of, lift, together
 from numtrace.evaluate.types import tensor_type
 
 

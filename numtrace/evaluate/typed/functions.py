@@ -14,17 +14,15 @@ from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import lookup
 from numtrace.evaluate.typed.accuracy import Accuracy, accuracy
 from numtrace.evaluate.typed.arithmetic import (
-    LEFT_OUT,
     computed,
-    element_of,
-    or_zero,
     unlimited,
     values_of,
 )
+from numtrace.evaluate.typed.casts import LEFT_OUT, or_zero
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import unit
 from numtrace.evaluate.typed.special import settled
-from numtrace.evaluate.typed.value import Typed, bounded, lift
+from numtrace.evaluate.typed.value import Typed, bounded, element_of, lift
 from numtrace.evaluate.types import tensor_type
 
 #: Monotone, or convex with the lowest point inside: no value between two ends is farther from the middle's.

@@ -20,7 +20,7 @@ from numtrace.evaluate.linalg import STRUCTURED
 from numtrace.evaluate.nest import Nest
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.structured import REDUCTIONS, STRIPE, same_dtype
-from numtrace.evaluate.typed.arithmetic import narrowed, or_zero
+from numtrace.evaluate.typed.casts import narrowed, or_zero
 from numtrace.evaluate.typed.order import contract_in_order, sum_in_order
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import round_to, unit

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from numtrace.evaluate.program import Op
 from numtrace.evaluate.types import NATIVE, tensor_type, widen
 
 
@@ -62,3 +63,8 @@ def bounded(values: Iterable[Typed]) -> bool:
 def together(values: Iterable[Typed]) -> bool:
     """Whether no value has been rounded, so that one evaluation serves both meanings."""
     return all(value.same for value in values)
+
+
+def element_of(op: Op) -> str:
+    """The element type of the result of ``op``."""
+    return tensor_type(op.result_types[0])[1]
