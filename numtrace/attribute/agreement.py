@@ -47,7 +47,9 @@ def alike(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _alike(a: Tensor, b: Tensor, top: float, rest: float, edge: float) -> Tensor:
-    bound = torch.where(b.abs() > edge, SEMANTIC_FLOOR * top, SEMANTIC_FLOOR * rest)
+    # As tensors: torch takes two plain numbers for float32.
+    large, small = (b.new_tensor(SEMANTIC_FLOOR * size) for size in (top, rest))
+    bound = torch.where(b.abs() > edge, large, small)
     return (a == b) | (torch.isnan(a) & torch.isnan(b)) | ((a - b).abs() <= bound)
 
 

@@ -14,7 +14,8 @@ from numtrace.evaluate.typed.rounding import round_to
 from numtrace.evaluate.types import is_float
 from numtrace.worker.compilation import Variant
 
-#: Of the largest element: eight units in the last place of bf16, the coarsest type that goldens are made in.
+#: Of the largest element: eight units in the last place of bf16, the coarsest type that goldens are made in. Integers
+#: are not rounded.
 _GOLDEN_FLOOR = 8 * 2.0**-8
 
 
@@ -33,16 +34,19 @@ def golden_record(
     for gold, want, element in zip(golden, expected, types, strict=True):
         if gold is None:
             continue
-        exactly = _apart(gold, want, tolerance)
-        rounded = _apart(gold, round_to(want, element).double(), tolerance) if is_float(element) else exactly
+        if not is_float(element):
+            found.append(_apart(gold, want, 0.0, tolerance))
+            continue
+        exactly = _apart(gold, want, _GOLDEN_FLOOR, tolerance)
+        rounded = _apart(gold, round_to(want, element).double(), _GOLDEN_FLOOR, tolerance)
         found.append(min(exactly, rounded, key=lambda f: (f["off"], f["disagreeing"])))
     return max(found, key=lambda f: (f["off"], f["disagreeing"], f["max_abs"] or 0.0), default=None)
 
 
-def _apart(golden: Tensor, want: Tensor, tolerance: dict[str, Any] | None) -> dict[str, Any]:
+def _apart(golden: Tensor, want: Tensor, floor: float, tolerance: dict[str, Any] | None) -> dict[str, Any]:
     record = output_record(golden.reshape(want.shape), want, dtype="f64", tolerance=tolerance)
     size = largest(want) or 1.0
-    off = bool(record["disagreeing"]) or (record["max_abs"] or 0.0) > _GOLDEN_FLOOR * size
+    off = bool(record["disagreeing"]) or (record["max_abs"] or 0.0) > floor * size
     if record["allclose"] is not None:
         off = not record["allclose"]
     return {"max_abs": record["max_abs"], "of": size, "disagreeing": record["disagreeing"], "off": off}

@@ -36,3 +36,8 @@ def test_what_the_type_of_the_output_overflows_to_is_not_off() -> None:
 
 def test_without_a_golden_there_is_nothing_to_say() -> None:
     assert golden_record([None], [f64(1.0)], ["f32"], None) is None
+
+
+def test_integers_are_not_rounded() -> None:
+    assert record(f64(458.0), f64(457.0), "i32")["off"]
+    assert not record(f64(457.0), f64(457.0), "i32")["off"]

@@ -18,7 +18,7 @@ from torch import Tensor
 from numtrace.evaluate.extremes import maximum, minimum
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import lookup
-from numtrace.evaluate.typed.casts import or_zero
+from numtrace.evaluate.typed.casts import either_zero, or_zero
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import round_to, smallest, unit
 from numtrace.evaluate.typed.special import settled, special, sure_nan
@@ -169,12 +169,17 @@ def negate(op: Op, machine, a: Any) -> Typed:
 
 
 def chosen(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Typed]:
-    """The rule of a minimum or maximum: max(α, β), nothing is rounded."""
+    """The rule of a minimum or maximum: max(α, β), nothing is rounded.
+
+    Where both may be zero (denormals that are flushed to be compared) either may be taken as it is: α + β.
+    """
 
     def rule(op: Op, machine, *operands: Any) -> Typed:
         a, b = values_of(op, operands)
         bound = torch.maximum(a.error, b.error) if bounded((a, b)) else None
         typed = function(a.typed, b.typed)
+        if bound is not None:
+            bound = either_zero(typed, bound)
         return Typed(function(a.exact, b.exact), typed, or_zero(typed, bound), together((a, b)))
 
     return rule

@@ -73,6 +73,11 @@ def or_zero(typed: Tensor, bound: Tensor | None) -> Tensor | None:
     return torch.where(low, size.clamp(max=smallest("f16")) + error, error)
 
 
+def either_zero(typed: Tensor, bound: Tensor) -> Tensor:
+    """The bound of the larger or smaller of several values, where they may all be zero and any may be taken."""
+    return torch.where(typed.float().abs() <= bound, 2 * bound, bound)
+
+
 def _apart(a: Tensor, b: Tensor) -> Tensor:
     """|a - b|, where equal infinities are not apart, nor NaN from NaN."""
     gap = torch.sub(a, b).abs_()

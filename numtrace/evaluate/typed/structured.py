@@ -20,7 +20,7 @@ from numtrace.evaluate.linalg import STRUCTURED
 from numtrace.evaluate.nest import Nest
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.structured import REDUCTIONS, STRIPE, same_dtype
-from numtrace.evaluate.typed.casts import narrowed, or_zero
+from numtrace.evaluate.typed.casts import either_zero, narrowed, or_zero
 from numtrace.evaluate.typed.order import contract_in_order, sum_in_order
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import round_to, unit
@@ -197,8 +197,8 @@ def _reduced(
         if bounded(values):
             errors = value.error.expand(domain.sizes).amax(dim=nest.reductions)
             bound = torch.maximum(start.error, errors)
-            if not exact.is_floating_point():
-                bound = torch.where(bound != 0, torch.inf, 0.0)
+            floats = exact.is_floating_point()
+            bound = either_zero(typed, bound) if floats else torch.where(bound != 0, torch.inf, 0.0)
         return Typed(exact, typed, or_zero(typed, bound), same)
     yielded = nest.sum_types[index][-1]
     raw = exact

@@ -89,6 +89,13 @@ def test_minimum_and_maximum_round_nothing(typed):
     assert step(typed, "%r = arith.minimumf %a, %b : E", number(3.0), number(5.0)).bound is None
 
 
+def test_of_two_that_may_be_zero_a_maximum_may_be_either(typed):
+    # Flushed to be compared, x and -x are equal, and either is returned as it is: 2x apart.
+    x = 2.0**-127
+    made = step(typed, "%r = arith.maximumf %a, %b : E", number(x, x), number(-x, x))
+    assert (made.typed.item(), made.bound.item()) == (x, 2 * x)
+
+
 def test_a_maximum_in_f16_may_be_flushed(typed):
     """It is taken in f32, and put back into f16 by a conversion that may have no denormals."""
     a, b = (number(value, dtype=torch.float16) for value in (3 * 2.0**-17, -1.0))
