@@ -22,6 +22,7 @@ from numtrace.instrument.inputs import given_inputs
 from numtrace.instrument.signature import Signature, find_function
 from numtrace.instrument.stamp import stamp_module
 from numtrace.instrument.tensor_type import TensorType
+from numtrace.models.config import NAMES
 from numtrace.worker.channel import Channel
 
 
@@ -120,7 +121,8 @@ def _read(model: Path) -> bytes:
         return model.read_bytes()
     except FileNotFoundError:
         raise ModelError(
-            f"there is no file {model}; give an .mlir or .mlirbc file, or a built-in model"
+            f"there is no file {model}; give an .mlir, .mlirbc, .onnx or .pt2 file, package.module:factory, or one of "
+            f"the built-in models {', '.join(NAMES)}"
         ) from None
     except OSError as error:
         raise ModelError(f"{model} cannot be read: {error.strerror}") from None
