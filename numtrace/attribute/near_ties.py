@@ -71,7 +71,7 @@ def snapped(value: Tensor, source: Iterable[Tensor]) -> Tensor:
 
 def without_noise(value: Tensor, source: Tensor) -> Tensor:
     """``source`` where ``value`` is that but for float64's rounding, else ``value``; all of one shape."""
-    if value is source:
+    if value is source or not value.is_floating_point():
         return source
     near = (value - source).abs() <= NOISE * largest(source)
     return source if bool(near.all()) else torch.where(near, source, value)

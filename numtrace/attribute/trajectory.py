@@ -308,7 +308,7 @@ class Trajectory:
                 operands = [lanes.get(SOURCE, slot) for slot in op.operands]
                 with as_in_source(self._constants[entry_point(op)]):
                     value = evaluate_dispatch(lanes.machines[REFERENCE], op, operands)[index]
-        elif slot in self._decided_on:
+        elif slot in self._decided_on and result.match != "differs":  # one that differs is set back already
             assert result.reference is not None
             value = without_noise(result.corrected, result.reference)
         if value is not None and not _same_bits(value, lanes.get(REFERENCE, slot)):

@@ -14,7 +14,7 @@ from faults.planting import edited
 from programs import Bench, Ran, Recorder
 
 from numtrace.attribute.decisions import decides
-from numtrace.attribute.near_ties import snapped
+from numtrace.attribute.near_ties import snapped, without_noise
 from numtrace.attribute.verdict import judge
 from numtrace.evaluate.program import Program
 from numtrace.worker.bisect import bisect
@@ -198,3 +198,17 @@ def test_a_maximum_written_as_a_choice_does_not_jump(body: str, jumps: bool) -> 
     text = f"func.func @main(%x: f32, %y: f32) -> f32 {{\n{body}\nreturn %r : f32\n}}"
     program = Program.parse(text)
     assert decides([program.body]) is jumps
+
+
+def test_noise_is_taken_away_element_by_element() -> None:
+    source = torch.tensor([8.0, 0.0, float("inf"), float("nan")], dtype=torch.float64)
+    # Up to 2^-43 of the largest element, here 2^-40.
+    value = source + torch.tensor([2.0**-41, 2.0**-39, 0.0, 0.0], dtype=torch.float64)
+    made = without_noise(value, source)
+    assert made[:3].tolist() == [8.0, 2.0**-39, float("inf")]
+    assert bool(made[3].isnan())
+
+
+def test_a_mask_has_no_noise() -> None:
+    mask = torch.tensor([True, False])
+    assert without_noise(mask.clone(), mask) is mask
