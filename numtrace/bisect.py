@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,12 @@ from numtrace import __version__
 from numtrace.dumps import schema
 from numtrace.dumps.bisection import FILE, Bisection, Stage, Step, encode
 from numtrace.dumps.rundir import RunDirectory
-from numtrace.errors import ExitCode, RunError
+from numtrace.errors import ExitCode
 from numtrace.passes import probe
 from numtrace.passes.model import Variant
-from numtrace.preparation import begin, events
+from numtrace.preparation import begin, result
 from numtrace.report.progress import Progress
 from numtrace.request import Request, backend, with_defaults
-from numtrace.workers import raised
 
 _EXIT = {"found": ExitCode.FINDING, "unchanged": ExitCode.OK, "inconclusive": ExitCode.INCONCLUSIVE}
 
@@ -52,7 +50,7 @@ def bisect(request: Request, progress: Progress, *, every: bool = False) -> tupl
         "compile_timeout": request.compile_timeout,
         "every": every,
     }
-    event = _searched(job, folder / "worker.log", request, progress)
+    event = result(job, folder / "worker.log", request, progress)
     stages = msgspec.convert([_relative(s, directory) for s in event["stages"]], list[Stage])
     steps = [_step(found, directory) for found in event["steps"]]
     verdict, reason = judge(stages, steps, prepared["reference"])
@@ -115,16 +113,6 @@ def _found(step: Step) -> str:
     more = f" and {len(step.ops) - 1} more" if len(step.ops) > 1 else ""
     where = f", first at {step.ops[0].name}{more}" if step.ops else ""
     return f"{what} changes the mathematics: {size} at the output in exact arithmetic{where}"
-
-
-def _searched(job: dict[str, Any], log: Path, request: Request, progress: Progress) -> dict[str, Any]:
-    with closing(events(job, log, request, progress)) as coming:
-        for event in coming:
-            if event["event"] == "error":
-                raise raised(event)
-            if event["event"] == "bisected":
-                return event
-    raise RunError("the worker ended without a result", kind="exit")
 
 
 def _step(found: dict[str, Any], directory: RunDirectory) -> Step:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from numtrace.dumps.files import output_errors
-from numtrace.errors import RunError, UsageError
+from numtrace.errors import UsageError
 from numtrace.importers.sources import kind_of, short_name
 from numtrace.report.progress import Progress
 from numtrace.workers import Worker, raised
@@ -64,14 +64,11 @@ def import_source(
     with output_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
     with Worker(job, log, python) as worker:
-        for event in worker.events(silence):
-            if event["event"] == "error":
-                raise raised(event)
-            if event["event"] == "imported":
-                params = [(scope, path) for scope, path in event["params"]]
-                return ImportedFiles(target, params, event["inputs"], event["notices"])
-            progress.stage(event["name"])
-    raise RunError("the worker ended without a result", kind="exit")
+        event = worker.result(progress.stage, silence)
+    if event["event"] == "error":
+        raise raised(event)
+    params = [(scope, path) for scope, path in event["params"]]
+    return ImportedFiles(target, params, event["inputs"], event["notices"])
 
 
 def import_to(

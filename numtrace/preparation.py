@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Generator
-from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 from numtrace import models
 from numtrace.dumps.files import output_errors
 from numtrace.dumps.rundir import RunDirectory, default_path
-from numtrace.errors import OutputError, RunError, UsageError
+from numtrace.errors import OutputError, UsageError
 from numtrace.importers.sources import kind_of, short_name
 from numtrace.importing import import_source
 from numtrace.report.progress import Progress
@@ -145,19 +144,17 @@ def prepare(
         "threads": request.threads,
         "compile_timeout": request.compile_timeout,
     }
-    read = _last(job | {"kind": "read"}, shared / "read.log", request, progress)
-    return _last(job | {"kind": "prepare", "read": read}, shared / "worker.log", request, progress)
+    read = result(job | {"kind": "read"}, shared / "read.log", request, progress)
+    return result(job | {"kind": "prepare", "read": read}, shared / "worker.log", request, progress)
 
 
-def _last(job: dict[str, Any], log: Path, request: Request, progress: Progress) -> dict[str, Any]:
-    """The event that ends a job, which must not be an error."""
-    with closing(events(job, log, request, progress)) as coming:
-        for event in coming:
-            if event["event"] == "error":
-                raise raised(event)
-            if event["event"] != "stage":
-                return event
-    raise RunError("the worker ended without a result", kind="exit")
+def result(job: dict[str, Any], log: Path, request: Request, progress: Progress) -> dict[str, Any]:
+    """The event that ends a job without sites; an error is raised as one of this process."""
+    with Worker(job, log, request.python) as worker:
+        event = worker.result(progress.stage, request.run_timeout)
+    if event["event"] == "error":
+        raise raised(event)
+    return event
 
 
 def events(

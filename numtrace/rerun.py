@@ -12,7 +12,7 @@ from numtrace.dumps.code import Code, alone_folder, dispatch_id, read_code
 from numtrace.dumps.files import output_errors
 from numtrace.dumps.rundir import load
 from numtrace.dumps.schema import Report, Site, Variant
-from numtrace.errors import ExitCode, NumtraceError, RunError, UsageError
+from numtrace.errors import ExitCode, NumtraceError, UsageError
 from numtrace.report.progress import Progress
 from numtrace.report.terminal import find_site, find_variant
 from numtrace.workers import Worker, raised
@@ -188,15 +188,10 @@ def _do(found: Found, job: dict[str, Any], progress: Progress, python: str | Non
     with output_errors(found.out):
         found.out.mkdir(parents=True, exist_ok=True)
     with Worker(job, found.out / "worker.log", python) as worker:
-        for event in worker.events():
-            match event["event"]:
-                case "stage":
-                    progress.stage(event["name"])
-                case "error":
-                    raise _explained(event, found)
-                case _:
-                    return event
-    raise RunError("the worker ended without a result", kind="exit")
+        event = worker.result(progress.stage)
+    if event["event"] == "error":
+        raise _explained(event, found)
+    return event
 
 
 def _explained(event: dict[str, Any], found: Found) -> NumtraceError:

@@ -74,6 +74,18 @@ class Worker:
         if code != 0 or not ended:
             raise RunError(self._death(code), kind="crash" if code < 0 else "exit")
 
+    def result(self, told: Callable[[str], None], silence: float | None = None) -> dict[str, Any]:
+        """The event that ends a job without sites, which may be an error; ``told`` is told its stages by name.
+
+        Raises:
+            RunError: as :meth:`events`.
+        """
+        for event in self.events(silence):
+            if event["event"] != "stage":
+                return event
+            told(event["name"])
+        raise AssertionError("events() ends with a result, or raises")
+
     def _lines(self, silence: float | None) -> Iterator[bytes]:
         rest = b""
         with selectors.DefaultSelector() as selector:
