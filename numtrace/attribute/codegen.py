@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from numtrace.attribute.chunks import position
 from numtrace.evaluate.formats import FORMATS
 from numtrace.evaluate.typed.value import Typed
 
@@ -138,6 +139,6 @@ def record_of(near: Distance, far: Distance | None, shape: tuple[int, ...]) -> d
         fields["free"] = near.free
     if near.ratio > 1:
         fields["over_bound"] = near.over
-        fields["over_at"] = [int(i) for i in torch.unravel_index(torch.tensor(near.at), shape)]
+        fields["over_at"] = list(position(near.at, shape) or ())
         fields["proven_ratio"] = None if far is None else finite(far.ratio)
     return fields

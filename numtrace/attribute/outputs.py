@@ -22,11 +22,16 @@ def output_record(
     golden: Tensor | None = None,
     tolerance: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """One result; ``expected`` is float64. PSNR and 8-bit steps only where ``expected`` is an image in [0, 1]."""
+    """One result; ``expected`` is float64. PSNR and 8-bit steps only where ``expected`` is an image in [0, 1].
+
+    ``golden`` is what the user expects of it: where there is one, a tolerance is for the distance from that, and
+    ``as_golden`` says whether it is NaN or infinite in the same elements.
+    """
     expected = expected.reshape(actual.shape)
     gap = difference(actual, expected, defined(expected))
     image = is_image(expected)
     psnr = gap.psnr_db() if image else None
+    from_golden = None if golden is None else difference(actual, golden.reshape(actual.shape))
     record: dict[str, Any] = {
         "max_abs": gap.max_abs,
         "at": None if gap.at is None else list(gap.at),
@@ -40,13 +45,15 @@ def output_record(
         "disagreeing": gap.kinds.disagreeing,
         # of those, where only the reference has the NaN or the infinity
         "lost": gap.kinds.nan_expected + gap.kinds.inf_expected,
-        "golden_max_abs": None
-        if golden is None
-        else difference(actual, golden.reshape(actual.shape)).max_abs,
+        "golden_max_abs": None if from_golden is None else from_golden.max_abs,
+        "as_golden": from_golden is not None and not from_golden.kinds.disagreeing,
         "dtype": dtype,
         "shape": list(actual.shape),
     }
-    if tolerance:
+    if tolerance and golden is not None:
+        own = output_record(actual, golden.reshape(actual.shape), dtype=dtype, tolerance=tolerance)
+        record["allclose"] = own["allclose"]
+    elif tolerance:
         record["allclose"] = _within(actual, expected, tolerance, record)
     return record
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from numtrace.attribute.chunks import position
 from numtrace.evaluate.formats import in_ulps, is_float_type
 from numtrace.evaluate.tensors import defined
 
@@ -152,9 +153,7 @@ class _Sum:
         l2 = math.sqrt(self._square)
         return {
             "max_abs": self._max if self.count or not (self.nan or self.inf) else None,
-            "at": None
-            if self._at < 0
-            else [int(i) for i in torch.unravel_index(torch.tensor(self._at), shape)],
+            "at": None if self._at < 0 else list(position(self._at, shape) or ()),
             "mean_abs": self._sum / self.count if self.count else 0.0,
             "rel_l2": l2 / norm if norm else (0.0 if l2 == 0 else None),
             "cosine": None,

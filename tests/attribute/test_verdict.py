@@ -62,6 +62,9 @@ def golden(*, off: bool) -> dict[str, Any]:
         (record(), [site("differs")], False, "inconclusive"),
         (record(), [site("uncovered")], False, "inconclusive"),
         (record(outputs=[NONFINITE]), [], False, "over-tolerance"),
+        # the user expects them so
+        (record(outputs=[NONFINITE | {"as_golden": True}]), [], False, "ok"),
+        (record(outputs=[NONFINITE | {"as_golden": True}, NONFINITE]), [], False, "over-tolerance"),
         # another result than the one with the largest error
         (record(outputs=[FINITE, NONFINITE]), [], False, "over-tolerance"),
         # What float64 does not hold either is no change of the mathematics.
