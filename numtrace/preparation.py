@@ -20,6 +20,10 @@ from numtrace.request import Request
 from numtrace.workers import Worker, raised
 
 
+#: What was measured of a target, for all models after the first: by the interpreter, the flags and the device.
+_MEASURED: dict[tuple[str | None, tuple[str, ...], str], dict[str, Any]] = {}
+
+
 @dataclass(frozen=True)
 class Model:
     """An MLIR file and its parameter archives, by scope; ``notices`` are for the user.
@@ -130,6 +134,7 @@ def prepare(
         NumtraceError: the model, an input, a parameter or the target is unfit.
     """
     shared = make_folder(directory.path.absolute() / "model")
+    target = (request.python, tuple(flags), request.device)
     job = {
         "folder": str(shared),
         "model": model.path,
@@ -143,9 +148,15 @@ def prepare(
         "device": request.device,
         "threads": request.threads,
         "compile_timeout": request.compile_timeout,
+        "measured": _MEASURED.get(target),
     }
     read = result(job | {"kind": "read"}, shared / "read.log", request, progress)
-    return result(job | {"kind": "prepare", "read": read}, shared / "worker.log", request, progress)
+    event = result(job | {"kind": "prepare", "read": read}, shared / "worker.log", request, progress)
+    _MEASURED[target] = {
+        "cpu": event["cpu"],
+        "flush_denormals": event["environment"]["flush_denormals"],
+    }
+    return event
 
 
 def result(job: dict[str, Any], log: Path, request: Request, progress: Progress) -> dict[str, Any]:

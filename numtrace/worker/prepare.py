@@ -93,12 +93,13 @@ def stored_inputs(folder: Path, seed: int, types: list[dict[str, Any]]) -> list[
 
 
 def _environment(job: dict[str, Any]) -> dict[str, Any]:
+    measured = job.get("measured")
     return {
         "iree_compiler": compiler.VERSION,
         "iree_runtime": runtime.VERSION,
         "torch": torch.__version__,
         "cpu": _cpu_name(),
-        "flush_denormals": _flushes_denormals(job),
+        "flush_denormals": measured["flush_denormals"] if measured else _flushes_denormals(job),
         "threads": job["threads"],
         "python": platform.python_version(),
         "platform": f"{sys.platform} {platform.machine()}",

@@ -49,7 +49,8 @@ def read(job: dict[str, Any], channel: Channel) -> None:
     (folder / "ops.json").write_text(json.dumps([op.as_dict() for op in table]), encoding="utf-8")
 
     channel.stage("check the target")
-    cpu = require_host(job["flags"], job["compile_timeout"])
+    measured = job.get("measured")
+    cpu = measured["cpu"] if measured else require_host(job["flags"], job["compile_timeout"])
     if job["inputs"]:
         given_inputs(job["inputs"], declared.arguments)
     channel.send(
