@@ -19,7 +19,6 @@ from numtrace.report.progress import Progress
 from numtrace.request import Request
 from numtrace.workers import Worker, raised
 
-
 #: What was measured of a target, for all models after the first: by the interpreter, the flags and the device.
 _MEASURED: dict[tuple[str | None, tuple[str, ...], str], dict[str, Any]] = {}
 
