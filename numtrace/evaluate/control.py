@@ -42,7 +42,8 @@ def while_(op: Op, machine, *values: Any) -> tuple[Any, ...]:
 
 @evaluates("cf.assert", "torch.runtime.assert")
 def assert_(op: Op, machine, condition: Tensor | bool) -> None:
-    if not bool(condition):
+    """In a region that is evaluated for all points at once it must hold at every one."""
+    if not bool(torch.as_tensor(condition).all()):
         raise UndefinedResult(op.name, "does not hold")
 
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from numtrace.errors import UncoveredOp
+from numtrace.errors import UncoveredOp, UndefinedResult
 
 
 def test_a_loop_carries_its_values(evaluate):
@@ -79,3 +79,30 @@ def test_affine_arithmetic(evaluate):
     """
     found = evaluate(text, torch.tensor(-7), torch.tensor(4))
     assert [int(value) for value in found] == [-2, -1, -13, -7, 3]
+
+
+def test_an_assert_in_a_region_must_hold_at_every_point(evaluate):
+    """Rows of [[1, 2], [3, 4], [5, 6]] by index: the loops are evaluated at once, the condition is one for each."""
+    text = """
+    util.func public @main(%x: tensor<3x2xf32>, %at: tensor<4xi64>) -> tensor<4x2xf32> {
+      %empty = tensor.empty() : tensor<4x2xf32>
+      %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>],
+                           iterator_types = ["parallel", "parallel"]}
+          ins(%at : tensor<4xi64>) outs(%empty : tensor<4x2xf32>) {
+      ^bb0(%k: i64, %out: f32):
+        %three = arith.constant 3 : i64
+        %fits = arith.cmpi slt, %k, %three : i64
+        cf.assert %fits, "index out of range"
+        %row = arith.index_cast %k : i64 to index
+        %column = linalg.index 1 : index
+        %v = tensor.extract %x[%row, %column] : tensor<3x2xf32>
+        linalg.yield %v : f32
+      } -> tensor<4x2xf32>
+      util.return %0 : tensor<4x2xf32>
+    }
+    """
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    rows = evaluate(text, x, torch.tensor([2, 0, 1, 2]))[0]
+    assert rows.tolist() == [[5.0, 6.0], [1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+    with pytest.raises(UndefinedResult, match="does not hold"):
+        evaluate(text, x, torch.tensor([2, 0, 3, 2]))

@@ -9,13 +9,13 @@ from torch import Tensor
 
 from numtrace.evaluate.dispatch import entry_point, tied_operands
 from numtrace.evaluate.program import Op
-from numtrace.evaluate.tensors import empty, mixed_window, split
+from numtrace.evaluate.tensors import empty, mixed_window, result_shape, split
 from numtrace.evaluate.typed.machine import TypedMachine
 from numtrace.evaluate.typed.moves import written
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import flushable
 from numtrace.evaluate.typed.value import Typed, lift
-from numtrace.evaluate.types import NATIVE, exact_dtype, is_float, static_shape, tensor_type
+from numtrace.evaluate.types import NATIVE, exact_dtype, is_float, tensor_type
 
 
 class TypedBuffer:
@@ -34,7 +34,7 @@ def typed_dispatch(machine: TypedMachine, op: Op, operands: list[Any]) -> list[T
         UncoveredOp: some op in the body has no evaluation, or no bound.
     """
     body = machine.program.executables[entry_point(op)].regions[0]
-    _, arguments, _, _ = split(op, operands)
+    _, arguments, _, sizes = split(op, operands)
     _, types, _, _ = split(op, op.operand_types)
     tied = tied_operands(op)
     values: list[Any] = []
@@ -43,11 +43,13 @@ def typed_dispatch(machine: TypedMachine, op: Op, operands: list[Any]) -> list[T
             value = _given(value, type_)
         values.append(TypedBuffer(lift(value, type_)) if i in tied else value)
     results: list[TypedBuffer] = []
-    for type_, index in zip(op.result_types, tied, strict=True):
+    for number, (type_, index) in enumerate(zip(op.result_types, tied, strict=True)):
+        static, element = tensor_type(type_)
+        dynamic, sizes = sizes[: static.count(None)], sizes[static.count(None) :]
         if index >= 0:
             results.append(values[index])
             continue
-        shape, element = static_shape(type_), tensor_type(type_)[1]
+        shape = result_shape(op, dynamic, number)
         buffer = TypedBuffer(Typed(empty(shape, exact_dtype(element)), empty(shape, NATIVE[element])))
         values.append(buffer)
         results.append(buffer)
@@ -67,7 +69,7 @@ def _given(value: Tensor, type_: Any) -> Typed:
 @carries("iree_tensor_ext.dispatch.tensor.load")
 def tensor_load(op: Op, machine, *operands: Any) -> Any:
     (source,), _, offsets, sizes, strides = split(op, operands)
-    shape = static_shape(op.result_types[0])
+    shape = result_shape(op, sizes)
 
     def window(lane: Tensor) -> Tensor:
         return mixed_window(op, lane, offsets, sizes, strides).reshape(shape)

@@ -35,6 +35,10 @@ class Typed:
         )
 
     @property
+    def shape(self) -> torch.Size:
+        return self.exact.shape
+
+    @property
     def wide(self) -> Tensor:
         """``typed`` in float64 (integers as they are)."""
         return self.exact if self.same else widen(self.typed)

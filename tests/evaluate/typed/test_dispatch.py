@@ -28,3 +28,28 @@ def test_a_wrong_element_is_told_from_rounding(tmp_path):
     assert site.near.ratio <= 1 and site.far.ratio <= 1
     site.made[2] += 1e-6
     assert site.against(site.typed()).ratio > 2 and site.against(site.typed()).at == 2
+
+
+def test_a_dispatch_of_dynamic_sizes_has_its_bounds(tmp_path):
+    """[[1, 2], [3, 4], [5, 6]] times [[1], [10]], and 0.1 more: its sizes are known when it runs."""
+    a, b, out = "tensor<?x?xf32>", "tensor<?x1xf32>", "tensor<?x1xf32>"
+    text = f"""
+    func.func @main(%a: {a}, %b: {b}) -> {out} {{
+      %c0 = arith.constant 0 : index
+      %tenth = arith.constant 0.1 : f32
+      %n = tensor.dim %a, %c0 : {a}
+      %empty = tensor.empty(%n) : {out}
+      %init = linalg.fill ins(%tenth : f32) outs(%empty : {out}) -> {out}
+      %0 = linalg.matmul ins(%a, %b : {a}, {b}) outs(%init : {out}) -> {out}
+      return %0 : {out}
+    }}
+    """
+    program = Compiled(text, tmp_path)
+    sites = program.run(torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), torch.tensor([[1.0], [10.0]]))
+    assert sites[-1].made.shape == (3, 1)
+    tenth = float(torch.tensor(0.1))
+    assert sites[-1].typed().exact.flatten().tolist() == [21 + tenth, 43 + tenth, 65 + tenth]
+    for site in sites:
+        assert site.near.ratio <= 1 and site.far.ratio <= 1
+    sites[-1].made[1] += 1e-4
+    assert sites[-1].against(sites[-1].typed()).ratio > 1

@@ -79,3 +79,17 @@ def test_an_index_that_hangs_on_rounding_is_uncovered(typed):
     index = torch.tensor([1])
     with pytest.raises(UncoveredOp, match="rounding"):
         typed(GATHER, IN_DOUBT, Typed(index, index, torch.tensor([1.0])))
+
+
+def test_the_size_of_a_value_is_that_of_all_its_meanings(typed):
+    text = """
+    func.func @main(%a: tensor<?x2xf32>) -> tensor<?xf32> {
+      %c0 = arith.constant 0 : index
+      %n = tensor.dim %a, %c0 : tensor<?x2xf32>
+      %half = arith.constant 0.5 : f32
+      %empty = tensor.empty(%n) : tensor<?xf32>
+      %0 = linalg.fill ins(%half : f32) outs(%empty : tensor<?xf32>) -> tensor<?xf32>
+      return %0 : tensor<?xf32>
+    }
+    """
+    assert typed(text, torch.ones(3, 2)).exact.tolist() == [0.5, 0.5, 0.5]
