@@ -36,6 +36,7 @@ class Tag:
     ``tainted``: an uncovered op is upstream. ``differing``: the sites upstream whose difference it carries.
     ``stamp``: the source op that made it. ``since``: the source ops that were at work since the last value
     that is matched with the source's. ``permuted``: its dimensions may be in another order than the source's.
+    ``noisy``: its bits in the ``source`` lane may be others than the source's, by what float64 rounds.
     """
 
     tainted: bool = False
@@ -43,6 +44,7 @@ class Tag:
     stamp: int | None = None
     since: frozenset[int] = frozenset()
     permuted: bool = False
+    noisy: bool = False
 
 
 _PLAIN = Tag()
@@ -93,6 +95,7 @@ class Lanes:
             makers[-1] if makers else None,
             frozenset().union(*(tag.since for tag in found)),
             any(tag.permuted for tag in found),
+            any(tag.noisy for tag in found),
         )
 
     def differs(self, slots: list[int], lane: str = EXACT) -> bool:

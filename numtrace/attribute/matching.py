@@ -57,17 +57,20 @@ class Holding:
 
 @dataclass(slots=True)
 class Formed:
-    """A dispatch where it was formed: its source ops in order (root first), what it stores, whether it decides."""
+    """A dispatch where it was formed: its source ops in order (root first), and what it stores.
+
+    ``decided_on``: where it decides, the source ops whose values that may hang on: its own and those it reads.
+    """
 
     stamps: tuple[int, ...]
     root: int | None
     holdings: list[Holding] = field(default_factory=list)
-    decides: bool = False
+    decided_on: tuple[int, ...] = ()
 
     def wanted(self) -> list[int]:
         """The stamps that values of the source are asked for by, once for each time."""
         final = [held.stamp for held in self.holdings if held.final and held.stamp is not None]
-        return [*final, *(self.stamps if self.decides else ())]
+        return [*final, *self.decided_on]
 
 
 class Uses:
@@ -151,15 +154,26 @@ def formed_dispatches(program: Program) -> dict[str, list[Formed]]:
             continue
         dispatches = [inner for inner in walk(op.regions) if inner.name in _REGIONS]
         if dispatches:
-            found[name] = [_formed(dispatch, uses) for dispatch in dispatches]
+            found[name] = []
+            makers: dict[int, int | None] = {}
+            for dispatch in dispatches:
+                formed = _formed(dispatch, uses, makers)
+                makers.update(
+                    (slot, held.stamp) for slot, held in zip(dispatch.results, formed.holdings, strict=True)
+                )
+                found[name].append(formed)
     return found
 
 
-def _formed(dispatch: Op, uses: Uses) -> Formed:
+def _formed(dispatch: Op, uses: Uses, makers: dict[int, int | None]) -> Formed:
+    """``makers``: the source ops of what the dispatches before it store."""
     root = dispatch.stamps[0] if dispatch.stamps else None
     computing = [op for op in walk(dispatch.regions) if op.name not in _MOVES and _counts(op)]
     stamps = dict.fromkeys(([root] if root is not None else []) + [s for op in computing for s in op.stamps])
-    formed = Formed(tuple(stamps), root, decides=decides(dispatch.regions))
+    formed = Formed(tuple(stamps), root)
+    if decides(dispatch.regions):
+        read = (makers.get(_unmoved(slot, uses)) for slot in dispatch.operands)
+        formed.decided_on = tuple(dict.fromkeys((*stamps, *(stamp for stamp in read if stamp is not None))))
     for index, slot in enumerate(dispatch.results):
         formed.holdings.append(_holding(dispatch, index, slot, uses, root))
     return formed
@@ -198,6 +212,13 @@ def _window(store: Op) -> tuple[list[int], list[int]] | None:
     if min([*offsets, *sizes], default=0) < 0 or set(store.integers("static_strides")) - {1}:
         return None
     return (offsets, sizes)
+
+
+def _unmoved(slot: int, uses: Uses) -> int:
+    """What ``slot`` is a view or a part of, between dispatches."""
+    while (op := uses.producer.get(slot)) is not None and op.name in _MOVES and op.operands:
+        slot = op.operands[0]
+    return slot
 
 
 def _maker(slot: int, uses: Uses) -> tuple[Op | None, bool]:

@@ -50,7 +50,10 @@ class Snapping(Machine):
         for slot in op.results:
             value = self.env.get(slot)
             if isinstance(value, Tensor) and value.dtype == torch.float64 and not op.typed:
-                self.env[slot] = snapped(value, self._source)
+                self.env[slot] = self._settled(op, value)
+
+    def _settled(self, op: Op, value: Tensor) -> Tensor:
+        return snapped(value, self._source)
 
 
 def snapped(value: Tensor, source: Iterable[Tensor]) -> Tensor:

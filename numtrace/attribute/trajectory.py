@@ -8,14 +8,11 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from numtrace.attribute.agreement import agrees, alike
-from numtrace.attribute.decisions import decided_on
-from numtrace.attribute.lanes import COMPILED, EXACT, REFERENCE, SOURCE, Lanes, Tag, same_values
+from numtrace.attribute.agreement import agrees
+from numtrace.attribute.lanes import COMPILED, EXACT, REFERENCE, Lanes, Tag, same_values
 from numtrace.attribute.matching import Formed, Holding, Pairing, permutes
-from numtrace.attribute.near_ties import Snapping, without_noise
 from numtrace.attribute.reference import Reference
 from numtrace.attribute.scalars import (
     Rounded,
@@ -25,6 +22,7 @@ from numtrace.attribute.scalars import (
     rounded_constants,
 )
 from numtrace.attribute.site_records import Emit, Names, SiteRecords
+from numtrace.attribute.source_bits import SourceBits
 from numtrace.attribute.summary import REWRITTEN, Summary
 from numtrace.attribute.verification import Result, Verification
 from numtrace.errors import NumtraceError, UncoveredOp
@@ -62,11 +60,11 @@ class Trajectory:
         self.summary = Summary()
         self._formed, self._reference, self._names = formed, reference, names
         self._verification = Verification(reference)
+        self._source = SourceBits(program, self.lanes, reference, self.summary)
         self._records = SiteRecords(program, self.lanes, names, self.summary, emit)
         self._scalars = scalars
         self._constants: dict[str, list[tuple[Op, Rounded]]] = {}
         self._typed = TypedMachine(program, sharp=False)
-        self._decided_on = decided_on(program)
         self._walk = self._run(function, arguments)
         self._expected: str | None = next(self._walk, None)
 
@@ -146,8 +144,7 @@ class Trajectory:
             return
         for result in results:
             self._verification.match(result, upstream)
-        if formed.decides or self.lanes.differs(op.operands, SOURCE):
-            self._settle_near_ties(op, formed, results, upstream)
+        self._source.settle(op, formed, results, upstream, self._constants[entry_point(op)])
         if any(result.match == "differs" for result in results):
             results = self._with_derived_constants(op, formed, results, upstream)
         for index, result in enumerate(results):
@@ -199,43 +196,6 @@ class Trajectory:
             self.summary.unbounded[body] = str(error)
             return None
 
-    def _settle_near_ties(self, op: Op, formed: Formed, results: list[Result], upstream: Tag) -> None:
-        """Sets the elements that hang on rounding to the source's, and judges their results again."""
-        differing = [index for index, result in enumerate(results) if result.match == "differs"]
-        wanted = formed.stamps if formed.decides else ()
-        if not differing:
-            for stamp in wanted:
-                self._reference.release(stamp)
-            return
-        source = [
-            value
-            for stamp in wanted
-            for value in self._verification.values(stamp)
-            if value.dtype == torch.float64
-        ]
-        machine = Snapping(self.program, source)
-        operands = [self.lanes.get(SOURCE, slot) for slot in op.operands]
-        with as_in_source(self._constants[entry_point(op)]):
-            values = evaluate_dispatch(machine, op, operands)
-        for index in differing:
-            result = results[index]
-            assert result.reference is not None
-            decided_alike = ~alike(result.corrected, result.reference) & alike(
-                values[index], result.reference
-            )
-            result.near_ties = int(decided_alike.sum())
-            if result.near_ties:
-                self.summary.near_ties += result.near_ties
-                same = result.corrected is result.exact_reference
-                result.corrected = torch.where(decided_alike, result.reference, result.corrected)
-                result.exact_reference = (
-                    result.corrected
-                    if same
-                    else torch.where(decided_alike, result.reference, result.exact_reference)
-                )
-                result.match, result.layout, result.reference = "unmatched", None, None
-                self._verification.match(result, upstream)
-
     def _with_derived_constants(
         self, op: Op, formed: Formed, results: list[Result], upstream: Tag
     ) -> list[Result]:
@@ -277,7 +237,7 @@ class Trajectory:
         # output is a free run, and its agreement with the reference a measurement. The drift of float64 is
         # about 2^-29 of the error of a 32-bit run: it reaches the semantic floor where that error is 0.5 %.
         lanes.set(REFERENCE, slot, result.reference if result.match == "differs" else basis)
-        self._set_source(op, index, result)
+        noisy = self._source.keep(op, index, result, upstream, self._constants[entry_point(op)])
         stamp = upstream.stamp if result.holding.moved else result.holding.stamp
         tainted = upstream.tainted and not matched
         settled = matched or result.match == "differs"
@@ -288,7 +248,7 @@ class Trajectory:
             permuted = result.layout is not None and result.layout.permutation is not None
         if result.healed:
             self.summary.amended.update(dict.fromkeys(upstream.differing, REWRITTEN))
-            lanes.tag(slot, Tag(tainted, stamp=stamp, since=since, permuted=permuted))
+            lanes.tag(slot, Tag(tainted, stamp=stamp, since=since, permuted=permuted, noisy=True))
             return
         differing: frozenset[str] = frozenset()
         exact = result.exact
@@ -297,22 +257,7 @@ class Trajectory:
         if exact is not None and not agrees(exact, result.reference):  # type: ignore[arg-type]
             lanes.set(EXACT, slot, exact)
             differing = upstream.differing | ({site} if result.match == "differs" else frozenset())
-        lanes.tag(slot, Tag(tainted, differing, stamp, since, permuted))
-
-    def _set_source(self, op: Op, index: int, result: Result) -> None:
-        """Keeps the source's bits of a value that a decision hangs on, and what is made of them."""
-        lanes, slot = self.lanes, op.results[index]
-        value = None
-        if result.match in ("unmatched", "moved"):
-            if lanes.differs(op.operands, SOURCE):
-                operands = [lanes.get(SOURCE, slot) for slot in op.operands]
-                with as_in_source(self._constants[entry_point(op)]):
-                    value = evaluate_dispatch(lanes.machines[REFERENCE], op, operands)[index]
-        elif slot in self._decided_on and result.match != "differs":  # one that differs is set back already
-            assert result.reference is not None
-            value = without_noise(result.corrected, result.reference)
-        if value is not None and not _same_bits(value, lanes.get(REFERENCE, slot)):
-            lanes.set(SOURCE, slot, value)
+        lanes.tag(slot, Tag(tainted, differing, stamp, since, permuted, noisy))
 
     def _uncovered(
         self, op: Op, formed: Formed, site: str, tensors: list[Tensor], tainted: bool, why: str
@@ -325,7 +270,3 @@ class Trajectory:
             self.lanes.set(COMPILED, slot, compiled)
             self.lanes.set(REFERENCE, slot, widen(compiled))
             self.lanes.tag(slot, Tag(tainted=True, stamp=holding.stamp))
-
-
-def _same_bits(a: Tensor, b: Tensor) -> bool:
-    return a is b or torch.equal(a, b)

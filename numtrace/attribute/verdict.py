@@ -244,8 +244,8 @@ def _near_ties(sites: Sequence[dict[str, Any]]) -> str:
     count = sum(site["near_ties"] for site in near)
     of = listed([site["op"] for site in near])
     return (
-        f"; near ties: {count} element{'s' * (count > 1)} of {of} hang on a decision within rounding of its threshold, "
-        "which is nobody's fault"
+        f"; near ties: {count} element{'s' * (count > 1)} of {of} hang on the rounding of float64 "
+        "(a decision, or numbers that cancel), which is nobody's fault"
     )
 
 

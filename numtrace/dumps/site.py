@@ -57,7 +57,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     constant: bool = False
     """The semantic term is that of a scalar which the lowering rounded (see the variant's ``constants``)."""
     near_ties: int = 0
-    """Elements that hang on a decision within float64's rounding of its threshold, taken as the source has them."""
+    """Elements that hang on the rounding of float64 (a decision, numbers that cancel): the source's were taken."""
     total: Term | None = None
     inherited: Term | None = None
     introduced: Term | None = None

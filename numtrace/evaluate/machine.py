@@ -15,7 +15,7 @@ from numtrace.evaluate.registry import lookup
 from numtrace.evaluate.types import widen
 
 #: Ops that compute on numbers: their float operands are widened to float64. The rest only moves values.
-_COMPUTING = ("arith.", "math.", "linalg.", "iree_linalg_ext.")
+COMPUTING = ("arith.", "math.", "linalg.", "iree_linalg_ext.")
 
 TERMINATORS = frozenset(
     (
@@ -60,7 +60,7 @@ class Machine:
         fn = op.fn
         if fn is None:
             fn = op.fn = lookup(op.name)
-            op.computes = not op.typed and op.name.startswith(_COMPUTING)
+            op.computes = not op.typed and op.name.startswith(COMPUTING)
         env = self.env
         operands = [env[slot] for slot in op.operands]
         if op.computes:

@@ -29,7 +29,11 @@ def site_view(variant: Variant, site: Site, width: int) -> list[Text]:
     if site.nonfinite_first:
         lines += labelled("NaN or Inf", "first made here", width, "bold red")
     if site.near_ties:
-        lines += labelled("near ties", f"{site.near_ties}, the source's decision was taken", width)
+        lines += labelled(
+            "near ties",
+            f"{site.near_ties}, decided by the rounding of float64: the source's value was taken",
+            width,
+        )
     lines += [Text(), *_terms(site, width), Text()]
     if site.additivity is not None:
         added = f"the three terms add up to within {site.additivity:.3g} ulp of float64"

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from iree.compiler import ir
 from torch import Tensor
 
+from numtrace.attribute.agreement import alike
 from numtrace.attribute.decisions import decides
 from numtrace.attribute.floor import SEMANTIC_FLOOR
 from numtrace.attribute.folded import Folded, folded_constants
 from numtrace.attribute.magnitude import largest
 from numtrace.attribute.near_ties import Snapping, decided_values
+from numtrace.attribute.noise import Noisy, undecided
 from numtrace.attribute.scalars import (
     Rounded,
     as_in_source,
@@ -25,6 +28,7 @@ from numtrace.attribute.scalars import (
 from numtrace.attribute.sums import SummingMachine, Sums
 from numtrace.attribute.worth import is_rounding
 from numtrace.errors import ModelError, UncoveredOp
+from numtrace.evaluate.machine import Machine
 from numtrace.evaluate.overflow import Watch
 from numtrace.evaluate.program import Op, Program
 from numtrace.evaluate.torch_conversion import SIGNLESS
@@ -103,10 +107,10 @@ class Meanings:
                 # The lowering's own constants, such as √2: a guess that is believed when it explains everything.
                 number = self._number(self._corrected(program, [*known, *derived], tables))
         source: list[Tensor] = []
-        if number is None and self._first is not None and decides([program.body]):
+        if number is None and self._first is not None:
             # Where a decision hangs on the rounding of float64, on what the first program decides.
-            source = self._decided_values(program)
-            number = self._number(self._corrected(program, known, tables, source))
+            source = self._decided_values(program) if decides([program.body]) else []
+            number = self._but_for_noise(program, known, tables, source, found)
         if number is None:
             self._first = self._first or path
             return self._new(found)
@@ -160,22 +164,62 @@ class Meanings:
                 return number
         return None
 
+    def _but_for_noise(
+        self,
+        program: Program,
+        constants: list[tuple[Op, Rounded]],
+        tables: dict[str, Folded],
+        source: Sequence[Tensor],
+        found: Evaluation,
+    ) -> int | None:
+        """The meaning that ``found`` has but for elements that hang on the rounding of float64."""
+        snapped = self._corrected(program, constants, tables, source) if source else found
+        if source and (number := self._number(snapped)) is not None:
+            return number
+
+        @lru_cache(maxsize=1)
+        def with_noise(seed: int) -> list[Tensor]:
+            return self._corrected(program, constants, tables, source, seed).outputs
+
+        def same(index: int, want: Tensor) -> bool:
+            value, near = found.outputs[index], snapped.outputs[index]
+            want = want.reshape(value.shape)
+            return bool((alike(value, want) | undecided(value, near, want, with_noise, index)).all())
+
+        for number, other in enumerate(self.evaluations):
+            if all(same(index, want) for index, want in enumerate(other.outputs)):
+                return number
+        return None
+
     def _corrected(
         self,
         program: Program,
         constants: list[tuple[Op, Rounded]],
         tables: dict[str, Folded],
         source: Sequence[Tensor] = (),
+        seed: int | None = None,
     ) -> Evaluation:
         with as_in_source(constants):
-            return self._evaluate(program, {name: table.exact for name, table in tables.items()}, source)
+            exact = {name: table.exact for name, table in tables.items()}
+            return self._evaluate(program, exact, source, seed)
 
     def _evaluate(
-        self, program: Program, tables: dict[str, Tensor], source: Sequence[Tensor] = ()
+        self,
+        program: Program,
+        tables: dict[str, Tensor],
+        source: Sequence[Tensor] = (),
+        seed: int | None = None,
     ) -> Evaluation:
+        """``source``: the values that decisions hang on. ``seed``: of noise that is added, None for none."""
         function = entry(program, self.function)
         globals_ = load_globals(program, self.params) | tables
-        machine = Snapping(program, source, globals_) if source else SummingMachine(program, globals_)
+        machine: Machine
+        if seed is not None:
+            machine = Noisy(program, source, seed, globals_)
+        elif source:
+            machine = Snapping(program, source, globals_)
+        else:
+            machine = SummingMachine(program, globals_)
         machine.watch = Watch()
         for initializer in program.initializers:
             machine.run(initializer.regions[0], [])

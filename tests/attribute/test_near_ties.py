@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
+from convolved import Convolution
 from faults.piece import filled, generic
-from faults.planting import edited
-from programs import Bench, Ran, Recorder
+from programs import Recorder
 
 from numtrace.attribute.decisions import decides
 from numtrace.attribute.near_ties import snapped, without_noise
-from numtrace.attribute.verdict import judge
 from numtrace.evaluate.program import Program
 from numtrace.worker.bisect import bisect
 
-IMAGE, WEIGHT, OUT = "tensor<1x8x14x14xf32>", "tensor<8x8x3x3xf32>", "tensor<1x8x12x12xf32>"
-_RNG = np.random.default_rng(0)
-#: Whole numbers from -2 to 2: their convolution is exact, and often zero.
-X = _RNG.integers(-2, 3, (1, 8, 14, 14)).astype(np.float32)
-WEIGHTS = _RNG.integers(-2, 3, (8, 8, 3, 3)).astype(np.float32)
+#: Its result is exact, and often zero.
+WHOLE = Convolution.of_whole_numbers(12)
 _ZERO = "%z = arith.constant 0.0 : f32\n"
 _ABOVE = "%c = arith.cmpf ogt, {}, %z : f32\n%r = arith.uitofp %c : i1 to f32"
 POSITIVE = _ZERO + _ABOVE.format("%a")
@@ -32,54 +26,13 @@ FLOOR = "%r = math.floor %a : f32"
 RECTIFIED = _ZERO + "%m = arith.maximumf %a, %z : f32\n" + _ABOVE.format("%m")
 
 
-def program(*bodies: str, start: str = "0.0", more: str = "", results: str = "") -> str:
-    """A convolution, and elementwise ops on it, each with a result."""
-    made = "".join(
-        filled(f"e{n}", OUT) + generic(f"out{n}", ["nchw", "nchw"], [("y", OUT)], (f"e{n}", OUT), body)
-        for n, body in enumerate(bodies)
-    )
-    names = ", ".join([f"%out{n}" for n in range(len(bodies))]) or "%last"
-    types = ", ".join([OUT] * len(bodies)) or results
-    return f"""
-util.global private @w = #flow.parameter.named<"model"::"w"> : {WEIGHT}
-util.func public @main(%x: {IMAGE}) -> ({types}) {{
-  %w = util.global.load @w : {WEIGHT}
-  {filled("i", OUT, start)}
-  %y = linalg.conv_2d_nchw_fchw {{dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}}
-      ins(%x, %w : {IMAGE}, {WEIGHT}) outs(%i : {OUT}) -> {OUT}
-  {made}{more}
-  util.return {names} : {types}
-}}
-"""
-
-
-def bench(folder: Path, text: str) -> Bench:
-    np.save(folder / "x.npy", X)
-    made = Bench(folder / "bench", text, {"w": WEIGHTS}, inputs=[f"@{folder / 'x.npy'}"])
-    made.run()
-    return made
-
-
-def verdict(made: Bench, ran: Ran) -> tuple[str, str]:
-    assert made.baseline is not None
-    told = judge(ran.record, ran.sites, is_baseline=False, baseline=made.baseline.record, tolerant=False)
-    return told.verdict, told.reason
-
-
-def with_winograd(folder: Path, text: str, old: str = "", new: str = "") -> tuple[str, str, Ran]:
-    made = bench(folder, text)
-    with edited("preprocessing", lambda ir: ir.replace(old, new)) if old else nullcontext():
-        ran = made.run("winograd")
-    return *verdict(made, ran), ran
-
-
 def test_a_decision_on_what_is_equal_but_for_rounding_is_a_near_tie(tmp_path: Path) -> None:
     whole = "%i = arith.fptosi %a : f32 to i32\n%r = arith.sitofp %i : i32 to f32"
     half = "%h = arith.constant 0.5 : f32\n%m = arith.mulf %a, %h : f32\n%r = math.roundeven %m : f32"
     root = "%m = math.absf %a : f32\n%r = math.sqrt %m : f32"
-    told, reason, ran = with_winograd(tmp_path, program(POSITIVE, FLOOR, whole, half, root))
+    told, reason, ran = WHOLE.with_winograd(tmp_path, WHOLE.program(POSITIVE, FLOOR, whole, half, root))
     assert told == "ok", reason
-    assert "hang on a decision within rounding of its threshold" in reason
+    assert "hang on the rounding of float64" in reason
     assert not ran.record["differing"]
     assert ran.record["split"]["semantic"]["pass"] < 1e-11
     deciding = [site for site in ran.sites if site["near_ties"]]
@@ -121,10 +74,10 @@ _ARGMAX = """
 
 
 def test_what_is_gathered_by_a_near_tie_is_none_of_the_gathers_fault(tmp_path: Path) -> None:
-    text = program(more=_ARGMAX, results="tensor<1x12x12xf32>")
-    told, reason, ran = with_winograd(tmp_path, text)
+    text = WHOLE.program(more=_ARGMAX, results="tensor<1x12x12xf32>")
+    told, reason, ran = WHOLE.with_winograd(tmp_path, text)
     assert told == "ok", reason
-    y = torch.nn.functional.conv2d(torch.from_numpy(X), torch.from_numpy(WEIGHTS))
+    y = torch.nn.functional.conv2d(torch.from_numpy(WHOLE.x), torch.from_numpy(WHOLE.weights))
     tied = int(((y == y.amax(1, keepdim=True)).sum(1) > 1).sum())
     assert 0 < sum(site["near_ties"] for site in ran.sites) <= tied
     assert ran.record["split"]["semantic"]["max_abs"] == 0
@@ -133,7 +86,7 @@ def test_what_is_gathered_by_a_near_tie_is_none_of_the_gathers_fault(tmp_path: P
 @pytest.mark.parametrize("body", [POSITIVE, RECTIFIED], ids=["noise at the threshold", "exact zeros"])
 def test_another_comparison_is_no_near_tie(tmp_path: Path, body: str) -> None:
     """x >= 0 in place of x > 0: where x is zero it differs on the source's own bits."""
-    told, reason, ran = with_winograd(tmp_path, program(body), "cmpf ogt", "cmpf oge")
+    told, reason, ran = WHOLE.with_winograd(tmp_path, WHOLE.program(body), "cmpf ogt", "cmpf oge")
     assert told == "pass-bug", reason
     (site,) = ran.record["differing"]
     assert "elementwise" in site["dispatch"]
@@ -141,7 +94,7 @@ def test_another_comparison_is_no_near_tie(tmp_path: Path, body: str) -> None:
 
 def test_a_dropped_bias_is_not_hidden_by_the_floor_after_it(tmp_path: Path) -> None:
     """Whole numbers all shifted by one are as near to whole numbers."""
-    told, reason, ran = with_winograd(tmp_path, program(FLOOR, start="1.0"))
+    told, reason, ran = WHOLE.with_winograd(tmp_path, WHOLE.program(FLOOR, start="1.0"))
     assert told == "pass-bug", reason
     assert [site["op"] for site in ran.record["differing"]] == ["conv_2d_nchw_fchw"]
 
@@ -149,22 +102,23 @@ def test_a_dropped_bias_is_not_hidden_by_the_floor_after_it(tmp_path: Path) -> N
 def test_another_eps_is_no_near_tie(tmp_path: Path) -> None:
     """log(max(|x|, 2e-11)) in place of log(max(|x|, 1e-12)): where x is zero it is off by log 20."""
     kept = "%z = arith.constant 1.0e-12 : f32\n%b = math.absf %a : f32\n%r = arith.maximumf %b, %z : f32"
+    out, log = WHOLE.out, "%r = math.log %a : f32"
     more = (
-        filled("e0", OUT) + generic("m", ["nchw", "nchw"], [("y", OUT)], ("e0", OUT), kept)
-        + filled("e1", OUT) + generic("last", ["nchw", "nchw"], [("m", OUT)], ("e1", OUT), "%r = math.log %a : f32")
+        filled("e0", out) + generic("m", ["nchw", "nchw"], [("y", out)], ("e0", out), kept)
+        + filled("e1", out) + generic("last", ["nchw", "nchw"], [("m", out)], ("e1", out), log)
     )  # fmt: skip
-    text = program(more=more, results=OUT)
+    text = WHOLE.program(more=more, results=out)
     (tmp_path / "right").mkdir()
     (tmp_path / "wrong").mkdir()
-    told, reason, _ = with_winograd(tmp_path / "right", text)
+    told, reason, _ = WHOLE.with_winograd(tmp_path / "right", text)
     assert told == "ok", reason
-    told, reason, ran = with_winograd(tmp_path / "wrong", text, "9.99999996E-13", "2.000000e-11")
+    told, reason, ran = WHOLE.with_winograd(tmp_path / "wrong", text, "9.99999996E-13", "2.000000e-11")
     assert told == "pass-bug", reason
     assert ran.record["split"]["semantic"]["pass"] == pytest.approx(math.log(20), rel=1e-6)
 
 
 def test_bisection_takes_near_ties_for_the_same_meaning(tmp_path: Path) -> None:
-    made = bench(tmp_path, program(FLOOR))
+    made = WHOLE.bench(tmp_path, WHOLE.program(FLOOR))
     folder = tmp_path / "search"
     folder.mkdir()
     recorder = Recorder()

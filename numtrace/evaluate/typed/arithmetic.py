@@ -61,13 +61,9 @@ def computed(
     typed = round_to(raw, element)
     size = typed.abs() if typed.dtype == torch.float32 else typed.float().abs_()
     certain = inherited is None and roundings is None
-    own = (
-        0.0
-        if roundings is None
-        else float(roundings)
-        if isinstance(roundings, float)
-        else float(roundings.max())
-    )
+    own = 0.0
+    if roundings is not None:
+        own = float(roundings.max() if isinstance(roundings, Tensor) else roundings)
     if roundings is None:
         roundings = 0.0 if certain else 1.0
     error = size.mul_((roundings + 1.0) * unit(element))

@@ -1,0 +1,133 @@
+"""Steep functions of zeros that have noise, and what is left where equal numbers cancel: nobody's fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from convolved import Convolution
+from faults.piece import filled, generic
+from programs import Recorder
+
+from numtrace.attribute.noise import undecided
+from numtrace.worker.bisect import bisect
+
+_ZERO = "%z = arith.constant 0.0 : f32\n"
+_ONE = "%one = arith.constant 1.0 : f32\n"
+POSITIVE = _ZERO + "%c = arith.cmpf ogt, %a, %z : f32\n%r = arith.uitofp %c : i1 to f32"
+FLOOR = "%r = math.floor %a : f32"
+
+
+@pytest.mark.parametrize("body", [POSITIVE, FLOOR], ids=["above zero", "floor"])
+def test_a_decision_on_a_part_of_what_winograd_makes_is_a_near_tie(tmp_path: Path, body: str) -> None:
+    """16 is no multiple of its tile: the decision reads a slice of 18 by 18."""
+    whole = Convolution.of_whole_numbers(16)
+    told, reason, ran = whole.with_winograd(tmp_path, whole.program(body))
+    assert told == "ok", reason
+    assert not ran.record["differing"]
+
+
+def test_another_comparison_of_a_part_is_none(tmp_path: Path) -> None:
+    whole = Convolution.of_whole_numbers(16)
+    told, reason, _ = whole.with_winograd(tmp_path, whole.program(POSITIVE), "cmpf ogt", "cmpf oge")
+    assert told == "pass-bug", reason
+
+
+STEEP = {
+    "1/x": _ONE + "%r = arith.divf %one, %a : f32",
+    "rsqrt": "%m = math.absf %a : f32\n%r = math.rsqrt %m : f32",
+    "log1p": "%n = arith.constant -1.0 : f32\n%m = math.absf %a : f32\n%s = arith.addf %m, %n : f32\n"
+    "%r = math.log1p %s : f32",
+    "cbrt": "%r = math.cbrt %a : f32",
+    "powf": "%k = arith.constant 0.3 : f32\n%m = math.absf %a : f32\n%r = math.powf %m, %k : f32",
+    "atan2": "%n = arith.constant -1.0 : f32\n%r = math.atan2 %a, %n : f32",
+    "x/|x|": "%m = math.absf %a : f32\n%r = arith.divf %a, %m : f32",
+    "tan": "%k = arith.constant 1.57079637 : f32\n%m = arith.addf %a, %k : f32\n%r = math.tan %m : f32",
+}  # fmt: skip
+
+
+def test_a_steep_function_of_a_zero_with_noise_is_nobodys_fault(tmp_path: Path) -> None:
+    whole = Convolution.of_whole_numbers(12)
+    told, reason, ran = whole.with_winograd(tmp_path, whole.program(*STEEP.values()))
+    assert told != "pass-bug", reason
+    assert not ran.record["differing"]
+
+
+def test_a_missing_bias_is_seen_through_a_steep_function(tmp_path: Path) -> None:
+    whole = Convolution.of_whole_numbers(12)
+    text = whole.program(STEEP["1/x"], start="0.5")
+    told, reason, ran = whole.with_winograd(tmp_path, text)
+    assert told == "pass-bug", reason
+    assert [site["op"] for site in ran.record["differing"]] == ["conv_2d_nchw_fchw"]
+
+
+def _centred(conv: Convolution, *lines: str) -> str:
+    """y - mean(y) over each channel, ``%q``, and what ``lines`` make of it."""
+    out, sums = conv.out, "tensor<1x8xf32>"
+    body = "\n".join(
+        (
+            "%n = arith.constant 144.0 : f32",
+            "%m = arith.divf %b, %n : f32",
+            "%q = arith.subf %a, %m : f32",
+            *lines,
+        )
+    )
+    return conv.program(
+        more=f"""{filled("s", sums)}
+  %t = linalg.reduce ins(%y : {out}) outs(%s : {sums}) dimensions = [2, 3] (%p: f32, %o: f32) {{
+    %v = arith.addf %p, %o : f32
+    linalg.yield %v : f32
+  }}
+  {filled("e", out)}"""
+        + generic("last", ["nchw", "nc", "nchw"], [("y", out), ("t", sums)], ("e", out), body),
+        results=out,
+    )
+
+
+#: A constant image: each channel of the convolution is one number.
+CONSTANT = Convolution(
+    np.ones((1, 8, 14, 14), np.float32),
+    np.random.default_rng(5).standard_normal((8, 8, 3, 3)).astype(np.float32),
+)
+_NORMED = (
+    "%sq = arith.mulf %q, %q : f32", "%eps = arith.constant 1.0e-12 : f32", "%va = arith.addf %sq, %eps : f32",
+    "%i = math.rsqrt %va : f32",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["%r = arith.addf %q, %q : f32"],
+        ["%k = arith.constant 1.0e6 : f32", "%r = arith.mulf %q, %k : f32"],
+        [*_NORMED, "%r = arith.mulf %q, %i : f32"],
+    ],
+    ids=["cancelled", "and scaled", "and normalised"],
+)
+def test_what_is_left_of_equal_numbers_is_nobodys_fault(tmp_path: Path, lines: list[str]) -> None:
+    told, reason, ran = CONSTANT.with_winograd(tmp_path, _centred(CONSTANT, *lines))
+    assert told != "pass-bug", reason
+    assert not ran.record["differing"]
+
+
+def test_bisection_takes_it_for_the_same_meaning(tmp_path: Path) -> None:
+    whole = Convolution.of_whole_numbers(12)
+    made = whole.bench(tmp_path, whole.program(STEEP["1/x"], STEEP["atan2"]))
+    folder = tmp_path / "search"
+    folder.mkdir()
+    recorder = Recorder()
+    bisect(made.job(folder, "winograd") | {"every": False}, recorder)
+    assert not recorder.events[-1]["steps"]
+
+
+def test_only_what_noise_moves_is_undecided() -> None:
+    """Of f(x) = 1/x at a zero, at 1 with another numerator, and a decision at a threshold; sample k adds k's sign."""
+    source = torch.tensor([torch.inf, 2.0, 0.0], dtype=torch.float64)
+    value = torch.tensor([3e16, 1.0, 1.0], dtype=torch.float64)
+
+    def evaluate(seed: int) -> list[torch.Tensor]:
+        return [torch.tensor([-1e13, 1.0 + 1e-13, seed % 2], dtype=torch.float64)]
+
+    assert undecided(value, value, source, evaluate, 0).tolist() == [True, False, True]
