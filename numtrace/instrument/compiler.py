@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,51 +24,83 @@ def iree_compile() -> str:
     return find_tool("iree-compile")
 
 
-def compile_file(source: Path, target: Path, flags: Sequence[str], *, timeout: float | None = None) -> str:
-    """Runs ``iree-compile source flags -o target`` and returns what it printed.
+class Compilation:
+    """``iree-compile source flags -o target`` at work, in a process of its own.
 
-    What a failing compiler printed goes to stderr in full: the worker's log.
-
-    Raises:
-        UsageError: a flag is unknown (with the compiler's suggestion).
-        OutputError: ``target`` cannot be written.
-        CompileError: the compiler reported an error, crashed or took longer than ``timeout`` seconds.
+    What a failing compiler printed goes to stderr in full: the worker's log. As a context it stops what is still
+    at work in the end.
     """
-    partial = target.with_name(target.name + ".partial")
-    # Absolute: a relative path may begin with a dash.
-    command = [iree_compile(), str(source.absolute()), *flags, "-o", str(partial.absolute())]
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    )
-    try:
-        printed, _ = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        partial.unlink(missing_ok=True)
-        raise CompileError(
-            f"iree-compile was still running after {timeout:.0f} s, on the way to {_aim(flags)}, "
-            "and was stopped; give it more time with --compile-timeout",
-            kind="compiler-time-out",
-        ) from None
-    except BaseException:
-        process.kill()
-        process.communicate()
-        raise
-    if process.returncode == 0:
-        partial.replace(target)
-        return printed
-    partial.unlink(missing_ok=True)
-    sys.stderr.write(printed)
-    error = compile_failure(process.returncode, printed, _aim(flags), target)
-    if isinstance(error, CompileError) and error.kind == "compiler-crash" and DEBUG_INFO in flags:
-        error.stamps = error.stamps or stamps_at_crash(command, timeout)
-    raise error
+
+    def __init__(self, source: Path, target: Path, flags: Sequence[str], *, timeout: float | None = None):
+        """``timeout``: in seconds from now."""
+        self._target, self._flags, self._timeout = target, flags, timeout
+        self._partial = target.with_name(target.name + ".partial")
+        # Absolute: a relative path may begin with a dash.
+        paths = [str(path.absolute()) for path in (source, self._partial)]
+        self._command = [iree_compile(), paths[0], *flags, "-o", paths[1]]
+        self._started = time.monotonic()
+        self._process = subprocess.Popen(
+            self._command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+
+    def __enter__(self) -> Compilation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self._stop()
+
+    def wait(self) -> str:
+        """What it printed, once ``target`` is there.
+
+        Raises:
+            UsageError: a flag is unknown (with the compiler's suggestion).
+            OutputError: ``target`` cannot be written.
+            CompileError: the compiler reported an error, crashed or took too long.
+        """
+        try:
+            printed, _ = self._process.communicate(timeout=self._left())
+        except subprocess.TimeoutExpired:
+            self._stop()
+            raise CompileError(
+                f"iree-compile was still running after {self._timeout:.0f} s, on the way to {_aim(self._flags)}, "
+                "and was stopped; give it more time with --compile-timeout",
+                kind="compiler-time-out",
+            ) from None
+        except BaseException:
+            self._stop()
+            raise
+        if self._process.returncode == 0:
+            self._partial.replace(self._target)
+            return printed
+        self._partial.unlink(missing_ok=True)
+        sys.stderr.write(printed)
+        error = compile_failure(self._process.returncode, printed, _aim(self._flags), self._target)
+        if isinstance(error, CompileError) and error.kind == "compiler-crash" and DEBUG_INFO in self._flags:
+            error.stamps = error.stamps or stamps_at_crash(self._command, self._timeout)
+        raise error
+
+    def _left(self) -> float | None:
+        """Seconds until it is too long, and enough to read what a compiler printed that is done."""
+        if self._timeout is None:
+            return None
+        return max(1.0, self._started + self._timeout - time.monotonic())
+
+    def _stop(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+        self._partial.unlink(missing_ok=True)
+
+
+def compile_file(source: Path, target: Path, flags: Sequence[str], *, timeout: float | None = None) -> str:
+    """Runs ``iree-compile`` and returns what it printed; see :class:`Compilation`."""
+    with Compilation(source, target, flags, timeout=timeout) as compilation:
+        return compilation.wait()
 
 
 def _aim(flags: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ from numtrace.attribute.trajectory import Trajectory
 from numtrace.errors import CompileError, UncoveredOp
 from numtrace.evaluate.program import Program
 from numtrace.evaluate.types import tensor_type
-from numtrace.instrument.compiler import compile_file
+from numtrace.instrument.compiler import Compilation
 from numtrace.instrument.failure import name_ops
 from numtrace.instrument.runtime import Outcome, run_module, shared_cores
 from numtrace.worker.accusation import codegen_findings
@@ -53,21 +53,25 @@ def run_variant(job: dict[str, Any], channel: Channel) -> None:
 def _run(variant: Variant) -> None:
     job, channel = variant.job, variant.channel
     started = time.perf_counter()
-    digest, changed = compile_stages(variant)
-    if digest in job["known"]:
-        channel.send("same-as", other=job["known"][digest], digest=digest)
-        return
     plain = variant.folder / "plain.vmfb"
-    channel.stage("compile in one go")
-    compile_file(
-        variant.shared / "source.mlir", plain, [*variant.flags, *variant.pass_flags], timeout=variant.timeout
-    )
-    no_effect = _same_binary(plain, job.get("baseline_vmfb"))
-    if no_effect:
+    flags = [*variant.flags, *variant.pass_flags]
+    # Beside the phases: each keeps one core busy for the most part.
+    with Compilation(variant.shared / "source.mlir", plain, flags, timeout=variant.timeout) as whole:
+        try:
+            digest, changed = compile_stages(variant)
+            if digest in job["known"]:
+                channel.send("same-as", other=job["known"][digest], digest=digest)
+                return
+            flow = variant.program("flow")
+            sites = instrument(variant)
+        except CompileError:
+            whole.wait()  # the user's own command fails as well: what it says comes first
+            raise
+        channel.stage("compile in one go")
+        whole.wait()
+    if _same_binary(plain, job.get("baseline_vmfb")):
         channel.send("no-effect", digest=digest)
         return
-    flow = variant.program("flow")
-    sites = instrument(variant)
     compiled_s = time.perf_counter() - started
 
     params = archives(job["params"])

@@ -177,7 +177,7 @@ def test_a_killed_worker_costs_its_variant_only(which, layer, tmp_path):
     )
     assert process.stderr is not None
     for line in process.stderr:
-        if "demote-bf16 · compile in one go" in line:
+        if "demote-bf16 · compile with traces" in line:
             (interpreter,) = children(process.pid)
             (job,) = children(interpreter)
             running = descendants(process.pid)

@@ -56,7 +56,7 @@ def test_ctrl_c_while_preparing(stage, layer, tmp_path):
 
 def test_ctrl_c_in_a_variant(layer, tmp_path, numtrace):
     process = start("run", *layer, *THREE, "--json", cwd=tmp_path)
-    wait_for(process, "demote-bf16 · compile in one go")
+    wait_for(process, "demote-bf16 · compile with traces")
     code, out, err = stop(process, signal.SIGINT)
     assert code == 130
     assert "Traceback" not in err
@@ -126,7 +126,7 @@ def test_while_the_worker_loads_torch(how, layer, tmp_path):
         assert time.monotonic() - signalled < 2, "it does not wait until all is loaded"
 
 
-@pytest.mark.parametrize("stage", ["check the target", "demote-bf16 · compile in one go"])
+@pytest.mark.parametrize("stage", ["check the target", "demote-bf16 · compile with traces"])
 def test_kill_9_takes_the_children_along(stage, layer, tmp_path, numtrace):
     process = start("run", *layer, *THREE, cwd=tmp_path)
     wait_for(process, stage)
