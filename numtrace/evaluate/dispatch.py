@@ -11,7 +11,7 @@ from torch import Tensor
 from numtrace.evaluate.machine import Machine
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import evaluates
-from numtrace.evaluate.tensors import empty, mixed_window, result_shape, split
+from numtrace.evaluate.tensors import copied, empty, mixed_window, result_shape, split, viewed, write
 from numtrace.evaluate.types import exact_dtype, tensor_type, widen
 
 
@@ -35,7 +35,7 @@ class Buffer:
     def writable(self) -> Tensor:
         """The value as a tensor that nobody else sees."""
         if not self._own:
-            self.value = self.value.clone(memory_format=torch.contiguous_format)
+            self.value = copied(self.value)
             self._own = True
         return self.value
 
@@ -79,7 +79,7 @@ def evaluate_dispatch(machine: Machine, op: Op, operands: list[Any]) -> list[Ten
         values.append(buffer)
         results.append(buffer)
     machine.run(body, values)
-    return [buffer.value.contiguous() for buffer in results]
+    return [viewed(buffer.value, torch.Tensor.contiguous) for buffer in results]
 
 
 @evaluates("flow.dispatch", "flow.dispatch.workgroups")
@@ -97,7 +97,8 @@ def dispatch_region(op: Op, machine, *sizes: Any) -> tuple[Any, ...]:
 def tensor_load(op: Op, machine, *operands) -> Tensor:
     (source,), _, offsets, sizes, strides = split(op, operands)
     value = source.read() if isinstance(source, Buffer) else source
-    return mixed_window(op, value, offsets, sizes, strides).reshape(result_shape(op, sizes))
+    shape = result_shape(op, sizes)
+    return viewed(value, lambda lane: mixed_window(op, lane, offsets, sizes, strides).reshape(shape))
 
 
 @evaluates("iree_tensor_ext.dispatch.tensor.store")
@@ -106,8 +107,7 @@ def tensor_store(op: Op, machine, *operands) -> None:
     if value.shape == target.value.shape:
         target.replace(widen(value))  # a store of everything: no copy
         return
-    view = mixed_window(op, target.writable(), offsets, sizes, strides)
-    view.copy_(value.reshape(view.shape))
+    write(target.writable(), value, lambda lane: mixed_window(op, lane, offsets, sizes, strides))
 
 
 @evaluates("flow.dispatch.tie_shape")

@@ -12,7 +12,7 @@ from numtrace.errors import UncoveredOp
 from numtrace.evaluate.constants import constant_value
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import evaluates
-from numtrace.evaluate.tensors import empty, result_shape, split, window
+from numtrace.evaluate.tensors import copied, empty, result_shape, split, viewed, window, write
 from numtrace.evaluate.types import exact_dtype, tensor_type, widen
 
 
@@ -28,7 +28,7 @@ def reshape(op: Op, machine, *operands) -> Tensor:
         raise UncoveredOp(op.name, "a change of the element type")
     shape = result_shape(op, sizes)
     if value.numel() == prod(shape):
-        return value.reshape(shape)
+        return viewed(value, lambda lane: lane.reshape(shape))
     if machine.watch is not None:
         machine.watch.misfits[op.stamps] = (prod(shape), value.numel())
     flat = widen(value).reshape(-1)[: prod(shape)]
@@ -58,14 +58,14 @@ def tensor_constant(op: Op, machine) -> Tensor:
 def slice_(op: Op, machine, *operands) -> Tensor:
     (source,), _, start, length, _ = split(op, operands)
     offsets, sizes = [int(value) for value in start], [int(value) for value in length]
-    return window(source, offsets, sizes, [1] * len(sizes))
+    return viewed(source, lambda lane: window(lane, offsets, sizes, [1] * len(sizes)))
 
 
 @evaluates("flow.tensor.update")
 def update(op: Op, machine, *operands) -> Tensor:
     (target,), _, start, (piece,), _ = split(op, operands)
-    result = widen(target).clone(memory_format=torch.contiguous_format)
-    window(result, [int(value) for value in start], list(piece.shape), [1] * piece.dim()).copy_(piece)
+    result, offsets = copied(widen(target)), [int(value) for value in start]
+    write(result, piece, lambda lane: window(lane, offsets, list(piece.shape), [1] * piece.dim()))
     return result
 
 

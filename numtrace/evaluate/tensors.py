@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -69,22 +69,60 @@ def mixed_window(op: Op, value: Tensor, offsets: list, sizes: list, strides: lis
 _UNDEFINED = 0x7FF8_DEAD_BEEF_0001
 
 
+#: What a tensor without NaN has its mask of defined elements under.
+_MASK = "numtrace_defined"
+
+
 def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """A tensor without defined contents: a marked NaN in floats, zero where there is no NaN.
+    """A tensor without defined contents: a marked NaN in floats; zeros with a mask where there is no NaN.
 
     It is one element expanded, so it takes no memory, and is not to be written to.
     """
     if dtype == torch.float64:
         return torch.tensor(_UNDEFINED, dtype=torch.int64).view(torch.float64).expand(tuple(shape))
-    return torch.zeros((), dtype=dtype).expand(tuple(shape))
+    value = torch.zeros((), dtype=dtype).expand(tuple(shape))
+    return _with_mask(value, torch.zeros((), dtype=torch.bool).expand(tuple(shape)))
 
 
 def defined(value: Tensor) -> Tensor | None:
     """A mask of the defined elements of an exact value; None when all are."""
-    if value.dtype != torch.float64 or not bool(torch.isnan(value.sum())):
+    if value.dtype != torch.float64:
+        mask = getattr(value, _MASK, None)
+        return None if mask is None or bool(mask.all()) else mask
+    if not bool(torch.isnan(value.sum())):
         return None
     mask = value.contiguous().view(torch.int64).bitwise_and(0x7FFF_FFFF_FFFF_FFFF) != _UNDEFINED
     return None if bool(mask.all()) else mask
+
+
+def _with_mask(value: Tensor, mask: Tensor) -> Tensor:
+    # The mask is the tensor's own: no result of torch has it, so whoever moves elements moves them with `viewed`.
+    setattr(value, _MASK, mask)
+    return value
+
+
+def viewed(value: Tensor, view: Callable[[Tensor], Tensor]) -> Tensor:
+    """``view(value)``, its undefined elements with it; ``view`` must not compute."""
+    mask = getattr(value, _MASK, None)
+    return view(value) if mask is None else _with_mask(view(value), view(mask))
+
+
+def write(target: Tensor, piece: Tensor, part: Callable[[Tensor], Tensor]) -> None:
+    """Copies ``piece`` into the view ``part(target)``, undefined elements too; ``target`` must be nobody else's."""
+    view = part(target)
+    view.copy_(piece.reshape(view.shape))
+    mask, of_piece = (getattr(value, _MASK, None) for value in (target, piece))
+    if mask is None and of_piece is None:
+        return
+    mask = torch.ones(target.shape, dtype=torch.bool) if mask is None else mask.clone()
+    view = part(mask)
+    view.copy_(torch.ones(()) if of_piece is None else of_piece.reshape(view.shape))
+    _with_mask(target, mask)
+
+
+def copied(value: Tensor) -> Tensor:
+    """The value as a tensor that may be written to."""
+    return viewed(value, lambda lane: lane.clone(memory_format=torch.contiguous_format))
 
 
 @evaluates("ub.poison")
@@ -110,26 +148,28 @@ def cast(op: Op, machine, value: Tensor) -> Tensor:
 @evaluates("tensor.collapse_shape")
 def collapse_shape(op: Op, machine, value: Tensor) -> Tensor:
     groups = [[int(dim.value) for dim in group] for group in op.attributes["reassociation"]]
-    return value.reshape([prod(value.shape[dim] for dim in group) for group in groups])
+    shape = [prod(value.shape[dim] for dim in group) for group in groups]
+    return viewed(value, lambda lane: lane.reshape(shape))
 
 
 @evaluates("tensor.expand_shape")
 def expand_shape(op: Op, machine, value: Tensor, *sizes) -> Tensor:
-    return value.reshape(resolve(op.integers("static_output_shape"), sizes))
+    shape = resolve(op.integers("static_output_shape"), sizes)
+    return viewed(value, lambda lane: lane.reshape(shape))
 
 
 @evaluates("tensor.extract_slice")
 def extract_slice(op: Op, machine, *operands) -> Tensor:
     (value,), offsets, sizes, strides = split(op, operands)
-    return mixed_window(op, value, offsets, sizes, strides).reshape(result_shape(op, sizes))
+    shape = result_shape(op, sizes)
+    return viewed(value, lambda lane: mixed_window(op, lane, offsets, sizes, strides).reshape(shape))
 
 
 @evaluates("tensor.insert_slice")
 def insert_slice(op: Op, machine, *operands) -> Tensor:
     (source,), (target,), offsets, sizes, strides = split(op, operands)
-    result = widen(target).clone(memory_format=torch.contiguous_format)
-    view = mixed_window(op, result, offsets, sizes, strides)
-    view.copy_(source.reshape(view.shape))
+    result = copied(widen(target))
+    write(result, source, lambda lane: mixed_window(op, lane, offsets, sizes, strides))
     return result
 
 

@@ -239,3 +239,24 @@ def test_a_dispatch_that_is_being_formed_reads_what_is_around_it(evaluate):
     }
     """
     assert evaluate(text, torch.tensor([1.0, -3.0]))[0].tolist() == [-2.0, 6.0]
+
+
+def test_integers_and_booleans_are_undefined_where_nothing_was_written(evaluate):
+    """They have no NaN: the first two of four, twice, then all but the second."""
+    for element, values in (("i8", [3, 0]), ("i1", [True, False])):
+        text = f"""
+        util.func public @main(%a: tensor<2x{element}>) -> (tensor<2x2x{element}>, tensor<4x{element}>) {{
+          %e = flow.tensor.empty : tensor<4x{element}>
+          %c0 = arith.constant 0 : index
+          %c2 = arith.constant 2 : index
+          %0 = flow.tensor.update %a, %e[%c0] : tensor<2x{element}> -> %e as tensor<4x{element}>
+          %1 = flow.tensor.reshape %0 : tensor<4x{element}> -> tensor<2x2x{element}>
+          %2 = tensor.extract_slice %0[0] [2] [2] : tensor<4x{element}> to tensor<2x{element}>
+          %3 = flow.tensor.update %2, %0[%c2] : tensor<2x{element}> -> %0 as tensor<4x{element}>
+          util.return %1, %3 : tensor<2x2x{element}>, tensor<4x{element}>
+        }}
+        """
+        half, most = evaluate(text, torch.tensor(values, dtype=torch.bool if element == "i1" else torch.int8))
+        assert half[0].tolist() == values and defined(half).tolist() == [[True, True], [False, False]]
+        assert most[:3].tolist() == [*values, values[0]]
+        assert defined(most).tolist() == [True, True, True, False]

@@ -164,7 +164,8 @@ def test_undefined_elements_are_told_from_other_nans():
     assert defined(torch.tensor([torch.inf, -torch.inf]).double()) is None
     joined = torch.cat([value, empty([2], torch.float64)])
     assert defined(joined).tolist() == [True, True, True, False, False]
-    assert defined(empty([2], torch.int32)) is None
+    assert defined(torch.tensor([0, 1])) is None
+    assert defined(empty([2], torch.int32)).tolist() == [False, False]
 
 
 def test_what_is_computed_from_an_undefined_element_is_undefined():

@@ -10,7 +10,7 @@ from torch import Tensor
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.program import Op, reads
 from numtrace.evaluate.registry import lookup
-from numtrace.evaluate.tensors import mixed_window, resolve, split, window
+from numtrace.evaluate.tensors import copied, mixed_window, resolve, split, window, write
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.value import Typed, bounded, lift, together
 from numtrace.evaluate.types import is_float, tensor_type
@@ -98,9 +98,8 @@ def written(op: Op, source: Typed, target: Typed, offsets: list, sizes: list, st
     """``target`` with a window of it replaced by ``source``."""
 
     def put(into: Tensor, value: Tensor) -> Tensor:
-        result = into.clone(memory_format=torch.contiguous_format)
-        view = mixed_window(op, result, offsets, sizes, strides)
-        view.copy_(value.reshape(view.shape))
+        result = copied(into)
+        write(result, value, lambda lane: mixed_window(op, lane, offsets, sizes, strides))
         return result
 
     bound = put(target.error, source.error) if bounded((source, target)) else None

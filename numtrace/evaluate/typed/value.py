@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from numtrace.evaluate.program import Op
+from numtrace.evaluate.tensors import viewed
 from numtrace.evaluate.types import NATIVE, tensor_type, widen
 
 
@@ -30,9 +31,8 @@ class Typed:
 
     def map(self, move: Callable[[Tensor], Tensor]) -> Typed:
         """The value moved: ``move`` must not compute."""
-        return Typed(
-            move(self.exact), move(self.typed), None if self.bound is None else move(self.bound), self.same
-        )
+        exact, typed = (viewed(lane, move) for lane in (self.exact, self.typed))
+        return Typed(exact, typed, None if self.bound is None else move(self.bound), self.same)
 
     @property
     def shape(self) -> torch.Size:

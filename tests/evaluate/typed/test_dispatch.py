@@ -53,3 +53,28 @@ def test_a_dispatch_of_dynamic_sizes_has_its_bounds(tmp_path):
         assert site.near.ratio <= 1 and site.far.ratio <= 1
     sites[-1].made[1] += 1e-4
     assert sites[-1].against(sites[-1].typed()).ratio > 1
+
+
+def test_code_may_leave_anything_where_a_dispatch_writes_only_a_part(tmp_path):
+    """Two columns of integers that are put together: the first dispatch leaves the second column as the memory was."""
+    n, one, two = "tensor<?xi64>", "tensor<?x1xi64>", "tensor<?x2xi64>"
+    text = f"""
+    func.func @main(%a: {n}, %b: {n}) -> {two} {{
+      %c0 = arith.constant 0 : index
+      %n = tensor.dim %a, %c0 : {n}
+      %x = tensor.expand_shape %a [[0, 1]] output_shape [%n, 1] : {n} into {one}
+      %y = tensor.expand_shape %b [[0, 1]] output_shape [%n, 1] : {n} into {one}
+      %0 = tensor.concat dim(1) %x, %y : ({one}, {one}) -> {two}
+      return %0 : {two}
+    }}
+    """
+    program = Compiled(text, tmp_path)
+    sites = program.run(torch.tensor([1, 2, 3]), torch.tensor([4, 5, 6]))
+    assert sites[-1].made.tolist() == [[1, 4], [2, 5], [3, 6]]
+    first, last = sites
+    first.made[:, 1] = 7
+    assert first.near.ratio <= 1 and last.near.ratio <= 1
+    first.made[:, 0] = 7
+    assert first.against(first.typed()).ratio > 1
+    last.made[0, 1] = 7
+    assert last.against(last.typed()).ratio > 1
