@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, NoReturn
 
 import torch
@@ -17,6 +18,7 @@ from iree.compiler.extras.fx_importer import (
     InputInfo,
 )
 from torch import nn
+from torch._decomp import decomposition_table
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind
@@ -74,8 +76,36 @@ def import_program(program: ExportedProgram, notices: Sequence[str] = ()) -> Imp
 
 
 def _lowered(program: ExportedProgram) -> ExportedProgram:
+    """The program in ops of the torch dialect, as far as PyTorch can take the others apart."""
     with _quiet(), _blaming("torch.export cannot decompose the program"):
-        return program.run_decompositions(_composites())
+        program = program.run_decompositions(_composites())
+        foreign = _foreign()
+        if any(node.target in foreign for node in program.graph.nodes):
+            program = program.run_decompositions(foreign)
+        return program
+
+
+#: Not in the dialect either, but lowered by its name: the only one, of all names in the compiler of IREE 3.13.
+_KNOWN = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default}
+
+
+@cache
+def _foreign() -> dict:
+    """PyTorch's decompositions of the ops that the dialect does not have, such as a batch norm that is not trained,
+    and of those that write to an operand, which may be what such a one is made of."""
+    context = ir.Context()
+    return {
+        op: decomposition
+        for op, decomposition in decomposition_table.items()
+        if isinstance(op, torch._ops.OpOverload)
+        and op not in _KNOWN
+        and (op._schema.is_mutable or not context.is_registered_operation(_dialect_name(op)))
+    }
+
+
+def _dialect_name(op: torch._ops.OpOverload) -> str:
+    overload = op._schema.overload_name
+    return f"torch.{op._schema.name.replace('::', '.')}{'.' if overload else ''}{overload}"
 
 
 def _text(program: ExportedProgram, state: Mapping[str, torch.Tensor]) -> str:

@@ -8,8 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
-from numtrace.importers.torch_program import export_fake
+import numtrace.evaluate  # noqa: F401  (registers the dialects)
+from numtrace.evaluate.machine import Machine
+from numtrace.evaluate.program import Program
+from numtrace.importers.torch_program import export_fake, export_module
 from numtrace.instrument.tensor_type import TensorType
 from numtrace.models.config import CONFIGS
 from numtrace.models.sdxl_vae import SdxlVaeDecoder
@@ -134,3 +139,20 @@ def test_export_is_quiet(capfd):
         export(replace(TINY, latent=2))
     assert [str(warning.message) for warning in raised] == []
     assert capfd.readouterr() == ("", "")
+
+
+def test_what_the_dialect_has_no_op_for_is_taken_apart():
+    """A batch norm that is not trained: (5 - 1) / sqrt(3 + 1) * 4 + 0.5."""
+    norm = nn.BatchNorm2d(1, eps=1.0).eval()
+    state = {"running_mean": 1.0, "running_var": 3.0, "weight": 4.0, "bias": 0.5}
+    with torch.no_grad():
+        for name, value in state.items():
+            getattr(norm, name).fill_(value)
+    text = export_module(norm, [torch.full((1, 1, 2, 2), 5.0)])
+    assert "torch.operator" not in text
+    program = Program.parse(text)
+    globals_ = {symbol: norm.state_dict()[symbol] for symbol in program.globals}
+    (found,) = Machine(program, globals_).run(
+        program.functions["main"].regions[0], [torch.full((1, 1, 2, 2), 5.0)]
+    )
+    assert found.flatten().tolist() == [8.5] * 4
