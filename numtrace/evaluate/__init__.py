@@ -4,6 +4,7 @@ from numtrace.evaluate import (  # noqa: F401
     arith,
     control,
     dispatch,
+    elements,
     flow,
     linalg,
     linalg_ext,
