@@ -10,6 +10,7 @@ from numtrace.evaluate import (  # noqa: F401
     linalg_ext,
     mathematics,
     ordering,
+    quantization,
     scatter,
     structured,
     tensors,
