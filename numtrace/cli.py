@@ -104,6 +104,7 @@ def run(
 
 
 def _run(request: Any, json_: bool, top: int) -> int:
+    from numtrace.next_steps import next_steps
     from numtrace.report.progress import Progress
     from numtrace.session import Session
 
@@ -123,6 +124,8 @@ def _run(request: Any, json_: bool, top: int) -> int:
             print_report(report, make_console(sys.stdout), top=top)
     assert session.directory is not None
     print(f"run directory: {session.directory.path}", file=sys.stderr)
+    for command in next_steps(request, report, session.directory.path):
+        print(f"next: {command}", file=sys.stderr)
     if session.stopped:
         print(f"numtrace: {session.stopped}", file=sys.stderr)
     return int(session.exit_code())

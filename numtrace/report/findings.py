@@ -45,6 +45,6 @@ def _one(finding: Finding) -> str:
 
 def _several(group: Sequence[Finding]) -> str:
     worst = max(group, key=lambda one: float("inf") if one.max_abs is None else one.max_abs)
-    size = f"{number(worst.max_abs)} at {worst.op}"
+    size = f"{number(worst.max_abs)} at {worst.op}" + (f" ({worst.sites[0]})" if worst.sites else "")
     grown = f"; grown since it was accepted: {worst.grown}" if worst.grown else ""
     return f"{len(group)} findings at {listed([one.op for one in group])}: up to {size}{grown}"

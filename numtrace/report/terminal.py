@@ -87,9 +87,13 @@ def find_variant(report: Report, name: str) -> Variant:
 
 
 def find_site(variant: Variant, name: str) -> Site:
-    """The site with that id, or the only one of that op or dispatch. Raises ``UsageError``."""
+    """The site with that id, the worst of a finding at that op, or the only one of that op or dispatch.
+
+    Raises ``UsageError``.
+    """
+    accused = [f.sites[0] for f in variant.findings if f.op == name and f.sites and f.certainty != "explained"]
     for site in variant.sites:
-        if site.id == name:
+        if site.id == (accused[0] if accused else name):
             return site
     found = [site for site in variant.sites if name in (site.op, site.dispatch, *site.ops)]
     if len(found) == 1:

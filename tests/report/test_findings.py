@@ -23,7 +23,7 @@ def lines(*findings: Finding) -> list[str]:
 def test_many_of_one_kind_are_one_line() -> None:
     many = [finding(f"conv_{i}", max_abs=0.25 + i) for i in range(25)]
     assert lines(*many) == [
-        "  semantics  proven: 25 findings at conv_0, conv_1, conv_2 and 22 more: up to 2.42e+01 at conv_24"
+        "  semantics  proven: 25 findings at conv_0, conv_1, conv_2 and 22 more: up to 2.42e+01 at conv_24 (main/1.0)"
     ]
     assert lines(many[0]) == ["  semantics  proven: conv_0, main/1.0: far off"]
 
@@ -36,7 +36,7 @@ def test_known_ones_and_grown_ones_are_apart() -> None:
         finding("d"),
         finding("e", grown="max abs from 0.1 to 0.25"),
     ) == [
-        "  semantics  known (issue 7): 2 findings at a, b: up to 2.50e-01 at a",
+        "  semantics  known (issue 7): 2 findings at a, b: up to 2.50e-01 at a (main/1.0)",
         "  semantics  known: c, main/1.0: far off",
         "  semantics  proven: d, main/1.0: far off",
         "  semantics  proven: e, main/1.0: far off; grown since it was accepted: max abs from 0.1 to 0.25",
@@ -50,4 +50,4 @@ def test_faults_in_code_have_a_line_each_until_they_are_known() -> None:
         "  code       proven: b, main/1.0 and 1 more sites: far off",
     ]
     accepted = [finding(name, kind="codegen", known=True) for name in "ab"]
-    assert lines(*accepted) == ["  code       known: 2 findings at a, b: up to 2.50e-01 at a"]
+    assert lines(*accepted) == ["  code       known: 2 findings at a, b: up to 2.50e-01 at a (main/1.0)"]
