@@ -137,7 +137,16 @@ def unlimited(values: Sequence[Typed], raw: Tensor) -> Tensor:
     return doubt.expand(raw.shape)
 
 
-_ADD = arithmetic(torch.add, of_sum)
+def of_addend(values: Sequence[Typed], raw: Tensor) -> Tensor:
+    """α + β, and where one is a sum that code may begin with the other, what it is off by then."""
+    error = of_sum(values, raw)
+    for sum_, addend in (values, reversed(values)):
+        if sum_.growth:
+            error = error + sum_.growth * (addend.typed.float().abs() + addend.error)
+    return error
+
+
+_ADD = arithmetic(torch.add, of_addend)
 _SUBTRACT = arithmetic(torch.sub, of_sum)
 _MULTIPLY = arithmetic(torch.mul, of_product)
 

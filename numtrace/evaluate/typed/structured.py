@@ -110,7 +110,7 @@ def _contraction(op: Op, nest: Nest, machine, inputs: list[Typed], out: Typed, d
     bound = sums.bound(total, typed, inherited)
     if not isfinite(float(bound.sum())):
         bound = settled_products(bound, exact, typed, values, summed, sums.limit)
-    return Typed(exact, typed, bound, False)
+    return Typed(exact, typed, bound, False, sums.growth)
 
 
 def _narrowest(types: list[str]) -> str:
@@ -224,7 +224,7 @@ def _reduced(
             return onto + of.expand(domain.sizes).sum(dim=nest.reductions)
 
         bound = settled_sum(bound, exact, typed, start, value, added, sums.limit)
-    return Typed(exact, typed, bound, False)
+    return Typed(exact, typed, bound, False, sums.growth)
 
 
 def _loop(nest: Nest, machine, inputs: list[Typed], outs: list[Typed], whole: Domain) -> tuple[Typed, ...]:
@@ -252,6 +252,7 @@ class _Result:
             self._exact, self._typed = (_own(lane) for lane in (start.exact, start.typed))
             self._bound = None if start.bound is None else _own(start.bound)
             self._same = start.same
+        self._growth = 0.0
 
     def write(self, value: Typed, forms: tuple[Linear, ...], domain: Domain) -> None:
         if value.bound is not None and self._bound is None:
@@ -260,9 +261,10 @@ class _Result:
             if lane is not None:
                 loop_view(lane, forms, domain)[0].copy_(of)
         self._same = self._same and value.same
+        self._growth = max(self._growth, value.growth)
 
     def value(self) -> Typed:
-        return Typed(self._exact, self._typed, self._bound, self._same)
+        return Typed(self._exact, self._typed, self._bound, self._same, self._growth)
 
 
 def _own(lane: Tensor) -> Tensor:

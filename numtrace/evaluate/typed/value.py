@@ -21,18 +21,21 @@ class Typed:
     ``exact``: float64 (integers as they are), roundings erased. ``typed``: in the type of the IR, each result
     rounded to it. ``bound``: float32, at least |compiled - typed| for correct code, of any kind that the IR
     allows; None where correct code can only have ``typed`` itself. For booleans and integers it is what they may
-    be off by. ``same``: no rounding has taken place, ``typed`` is ``exact``.
+    be off by. ``same``: no rounding has taken place, ``typed`` is ``exact``. ``growth``, of a sum: where code adds
+    something to it, it may begin the sum with that (MLIR's ``CanonicalizeContractAdd``), and is off by this much of
+    it more.
     """
 
     exact: Tensor
     typed: Tensor
     bound: Tensor | None = None
     same: bool = True
+    growth: float = 0.0
 
     def map(self, move: Callable[[Tensor], Tensor]) -> Typed:
         """The value moved: ``move`` must not compute."""
         exact, typed = (viewed(lane, move) for lane in (self.exact, self.typed))
-        return Typed(exact, typed, None if self.bound is None else move(self.bound), self.same)
+        return Typed(exact, typed, None if self.bound is None else move(self.bound), self.same, self.growth)
 
     @property
     def shape(self) -> torch.Size:

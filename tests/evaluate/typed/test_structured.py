@@ -28,6 +28,32 @@ def test_a_matmul_of_two_by_two(typed):
     assert torch.allclose(made.bound, expected, rtol=1e-5, atol=0)
 
 
+ADDED = """
+func.func @main(%a: tensor<2x2xf32>, %b: tensor<2x2xf32>, %x: tensor<2x2xf32>) -> tensor<2x2xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x2xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<2x2xf32>) -> tensor<2x2xf32>
+  %m = linalg.matmul ins(%a, %b : tensor<2x2xf32>, tensor<2x2xf32>) outs(%f : tensor<2x2xf32>) -> tensor<2x2xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>,
+      affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%m, %x : tensor<2x2xf32>, tensor<2x2xf32>) outs(%e : tensor<2x2xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %s = arith.addf %p, %q : f32
+    linalg.yield %s : f32
+  } -> tensor<2x2xf32>
+  return %y : tensor<2x2xf32>
+}
+"""
+
+
+def test_a_sum_may_begin_with_what_is_added_to_it(typed):
+    """The bounds of a matmul of two by two, 3u·8 for a sum of three terms that begins with 8, and 2u·|S + 8|."""
+    made = typed(ADDED, A, B, torch.full((2, 2), 8.0), deterministic=True)
+    assert made.typed.tolist() == [[10.0, 7.5], [13.0, 6.0]]
+    expected = torch.tensor([[8.0 + 24 + 20, 5 + 24 + 15], [20 + 24 + 26, 14 + 24 + 12]]) * U
+    assert torch.allclose(made.bound, expected, rtol=1e-5, atol=0)
+
+
 def test_operands_in_doubt(typed):
     """A ± 0.01 everywhere: 0.01·(1 + 0.5) in the first column, 0.01·(1 + 0.25) in the second."""
     doubtful = Typed(A.double(), A, torch.full((2, 2), 0.01))
