@@ -12,6 +12,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 from dataclasses import dataclass
 from datetime import datetime
@@ -85,11 +87,12 @@ class RunDirectory(Folder):
     def create(cls, path: Path) -> RunDirectory:
         """Make ``path``, or clear it if it holds an earlier run (only what numtrace wrote).
 
-        Raises ``OutputError`` if it holds anything else or cannot be written.
+        Raises ``OutputError`` if it holds anything else, cannot be written, or another process is writing to it.
         """
         run = cls(path)
         with files.output_errors(path):
             path.mkdir(parents=True, exist_ok=True)
+            _lock(path)
             if any(path.iterdir()):
                 if not is_run(path):
                     raise OutputError(
@@ -122,6 +125,29 @@ class RunDirectory(Folder):
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
+
+
+#: Locks on directories, held until this process ends.
+_LOCKS: dict[Path, int] = {}
+
+
+def _lock(path: Path) -> None:
+    """Keeps other processes from writing to ``path``."""
+    key = path.resolve()
+    if key in _LOCKS:
+        return
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(directory)
+        raise OutputError(
+            f"another numtrace is writing to {path}: wait until it is done, or give another directory with --out"
+        ) from None
+    except OSError:
+        os.close(directory)  # a file system without locks
+        return
+    _LOCKS[key] = directory
 
 
 def default_path(model: str, now: datetime, parent: Path | None = None) -> Path:

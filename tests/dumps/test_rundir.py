@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from numtrace.dumps.rundir import MARKER, RunDirectory, default_path, is_run, load
+from numtrace.dumps.rundir import _LOCKS, MARKER, RunDirectory, default_path, is_run, load
 from numtrace.dumps.schema import (
     Environment,
     Model,
@@ -176,3 +176,18 @@ def test_load_says_what_is_wrong(tmp_path):
     path.mkdir()
     with pytest.raises(UsageError, match=r"cannot read .*report\.json"):
         load(run.path)
+
+
+def test_a_directory_that_another_process_writes_to_is_left_alone(tmp_path):
+    run = RunDirectory.create(tmp_path / "run")
+    (run.path / "report.json").write_text("theirs")
+    _LOCKS.pop(run.path.resolve())  # the lock of another description, as a process has that began before
+    with pytest.raises(OutputError, match="another numtrace is writing"):
+        RunDirectory.create(tmp_path / "run")
+    assert (run.path / "report.json").read_text() == "theirs"
+
+
+def test_one_process_may_write_again(tmp_path):
+    RunDirectory.create(tmp_path / "run").write_text("report.json", "old")
+    again = RunDirectory.create(tmp_path / "run")
+    assert not (again.path / "report.json").exists()
