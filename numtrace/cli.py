@@ -424,8 +424,8 @@ def _options(
 def main() -> None:
     """The console script. Every error leaves with its exit code; only ``--debug`` shows a traceback."""
     # Closed streams (``>&-``): what nobody reads must not end a run.
-    sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")
-    sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")
+    sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     arguments = sys.argv[1:]
     at = arguments.index("--") if "--" in arguments else len(arguments)
     arguments, _COMPILER_ARGUMENTS[:] = arguments[:at], arguments[at + 1 :]
