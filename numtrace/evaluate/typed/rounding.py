@@ -58,7 +58,15 @@ def round_to(value: Tensor, element: str) -> Tensor:
         return value
     if value.dtype == torch.float64 and native not in (torch.float32, torch.float64):
         value = _to_odd(value)
+    if native == torch.float8_e4m3fn:
+        # Torch makes the largest number of what is too large, infinity included; MLIR has a NaN for it, which in this
+        # type is the code after that number.
+        return torch.where(value.abs() > _E4M3FN_TIE, torch.nan, value).to(native)
     return value.to(native)
+
+
+#: Half-way from the largest number, 448, to the NaN; a tie goes to the even code, which is the number's.
+_E4M3FN_TIE = 464.0
 
 
 def _to_odd(value: Tensor) -> Tensor:

@@ -98,3 +98,17 @@ def test_denormal_operands_are_in_doubt_where_arithmetic_is_in_f32():
     assert flushable(x.bfloat16()).tolist() == [False, True, True, False, False]
     assert flushable(torch.tensor([1e-6], dtype=torch.float16)) is None
     assert flushable(torch.ones(3)) is None
+
+
+def test_what_is_too_large_for_an_f8_without_infinities_is_not_a_number():
+    """The numbers of f8E4M3FN end with 448; 480, the next, is its NaN. 464 is half-way, and 448 the even one."""
+    x = torch.tensor([448.0, 464.0, 464.5, -500.0, math.inf, -math.inf, math.nan], dtype=torch.float64)
+    for value in (x, x.float()):
+        made = round_to(value, "f8E4M3FN").double().tolist()
+        assert made[:2] == [448.0, 448.0] and all(math.isnan(one) for one in made[2:])
+    wide = torch.tensor([1e6, math.inf], dtype=torch.float64)
+    assert (
+        round_to(wide, "f8E4M3FNUZ").double().isnan().all()
+        and round_to(wide, "f8E5M2FNUZ").double().isnan().all()
+    )
+    assert round_to(wide, "f8E5M2").double().tolist() == [math.inf, math.inf]
