@@ -44,6 +44,11 @@ def list_construct(op: Op, machine, *values: Any) -> Any:
     return list(values)
 
 
+@evaluates("torch.prim.ListUnpack", "torch.prim.TupleUnpack")
+def list_unpack(op: Op, machine, values: Any) -> tuple[Any, ...]:
+    return tuple(values)
+
+
 @evaluates("torch.vtensor.literal")
 def literal(op: Op, machine) -> Tensor:
     attribute = op.attributes["value"]
@@ -101,7 +106,9 @@ def _call(op: Op, name: str, machine, operands: tuple[Any, ...]) -> Any:
         raise UncoveredOp(name, why) from None
     finally:
         torch.set_default_dtype(before)
-    return tuple(result) if isinstance(result, (tuple, list)) and len(op.results) > 1 else result
+    if isinstance(result, (tuple, list)):  # one result is a list of tensors
+        return tuple(result) if len(op.results) > 1 else list(result)
+    return result
 
 
 #: What torch says of operands that an op has no result for; compiled code does not check.

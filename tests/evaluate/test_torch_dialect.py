@@ -144,3 +144,16 @@ def test_what_torch_refuses_for_its_operands_is_undefined(evaluate, line, second
     text = single(line, [("a", kind), ("b", kind)], kind)
     with pytest.raises(UndefinedResult, match=f"is refused by torch .*{says}.*: its result is undefined"):
         evaluate(text, torch.tensor([5]), torch.tensor(second))
+
+
+class Gates(nn.Module):
+    def forward(self, x):
+        a, b, c = x.chunk(3, dim=1)
+        first, second = torch.unbind(c)
+        return a * b + torch.stack([second, first])
+
+
+def test_lists_of_tensors_are_taken_apart():
+    """(1, 7)·(2, 8) plus (9, 3)."""
+    x = torch.tensor([[1.0, 2.0, 3.0], [7.0, 8.0, 9.0]])
+    assert run_exported(Gates(), x).tolist() == [[1 * 2 + 9], [7 * 8 + 3]]
