@@ -234,7 +234,9 @@ def show(
     run_directory: Annotated[Path, typer.Argument(help="A run directory, or its report.json.")],
     variant: Annotated[str, typer.Option(help="Only this variant.")] = "",
     site: Annotated[str, typer.Option(help="One site in full: its id, or an op's name.")] = "",
-    json_: Annotated[bool, typer.Option("--json", help="Print the report document.")] = False,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print the report document, or the part of it that is asked for.")
+    ] = False,
     codegen: Annotated[
         bool, typer.Option("--codegen", help="Compile the site's dispatch alone, to see how it is lowered.")
     ] = False,
@@ -246,7 +248,7 @@ def show(
     """Show a finished run again: all of it, one variant, or one site and its code; or what bisect found."""
     from numtrace.dumps import bisection
     from numtrace.dumps.rundir import load
-    from numtrace.report.terminal import make_console, print_report, print_site
+    from numtrace.report.terminal import make_console, part_of, print_report, print_site
 
     if (found := bisection.load(run_directory)) is not None:
         _print_bisection(found, run_directory, json_)
@@ -259,7 +261,7 @@ def show(
         if json_:
             from numtrace.report.document import write_document
 
-            write_document(report, sys.stdout.buffer)
+            write_document(part_of(report, variant, site), sys.stdout.buffer)
         elif site:
             run = run_directory if run_directory.is_dir() else run_directory.parent
             print_site(report, console, variant or report.variants[-1].name, site, run)
@@ -284,9 +286,13 @@ def accept(
     What is in the file already is kept, with its notes.
     """
     from numtrace.acceptance import accept as accept_findings
-    from numtrace.dumps import known
+    from numtrace.dumps import bisection, known
     from numtrace.dumps.rundir import load
 
+    if bisection.load(run_directory) is not None:
+        raise UsageError(
+            f"{run_directory} is of numtrace bisect, which finds steps and no findings; give a run's directory"
+        )
     path = out or known.DEFAULT
     done = accept_findings(load(run_directory), path, variant=variant, note=note, update=update)
     with _standard_output():

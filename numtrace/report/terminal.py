@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TextIO
 
+import msgspec
 from rich.console import Console
 from rich.text import Text
 
@@ -84,6 +85,19 @@ def find_variant(report: Report, name: str) -> Variant:
             return variant
     there = ", ".join(variant.name for variant in report.variants) or "none"
     raise UsageError(f"no variant {name!r} in this run; there are: {there}")
+
+
+def part_of(report: Report, variant: str, site: str) -> Report:
+    """The document with only that variant, of which only that site; "" is all, and the last variant for a site.
+
+    Raises ``UsageError`` if there is no such variant or site.
+    """
+    if not variant and not site:
+        return report
+    one = find_variant(report, variant or report.variants[-1].name)
+    if site:
+        one = msgspec.structs.replace(one, sites=[find_site(one, site)])
+    return msgspec.structs.replace(report, variants=[one])
 
 
 def find_site(variant: Variant, name: str) -> Site:

@@ -39,8 +39,9 @@ def variants_table(report: Report, variants: Sequence[Variant], width: int) -> l
     PSNR, 8-bit steps and torch's own error have a column only if some variant has them.
     """
     lines = _rows(variants, width) if variants else []
-    if len(report.variants) < report.planned:
-        missing = f"{len(report.variants)} of {report.planned} variants finished, the run was cut short"
+    done = sum(variant.status != "interrupted" for variant in report.variants)
+    if done < report.planned:
+        missing = f"{done} of {report.planned} variants finished, the run was cut short"
         lines.append(Text(missing, style="yellow"))
     return lines
 

@@ -98,6 +98,9 @@ def test_winograd_on_a_convolution_with_a_bias_is_named_with_its_ir(installed_nu
         assert (tmp_path / "found" / step[side]["file"]).is_file()
     assert json.loads((tmp_path / "found" / "bisect.json").read_text()) == document
     assert [stage["name"] for stage in document["stages"]] == ["input", "preprocessing"]
+    refused = installed_numtrace("accept", "found")
+    assert refused.code == 2
+    assert "found is of numtrace bisect" in refused.err
     shown = installed_numtrace("show", "found", "--json")
     assert (shown.code, shown.document) == (0, document)
 

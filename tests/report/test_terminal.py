@@ -10,6 +10,7 @@ from numtrace.errors import UsageError
 from numtrace.report.terminal import (
     find_site,
     make_console,
+    part_of,
     print_report,
     print_site,
     report_lines,
@@ -143,6 +144,23 @@ def test_find_site(report):
     twice = msgspec.structs.replace(winograd, sites=[*winograd.sites, winograd.sites[0]])
     with pytest.raises(UsageError, match="'convolution' has 2 sites"):
         find_site(twice, "convolution")
+
+
+def test_a_part_of_the_document_is_what_was_asked_for(report):
+    assert part_of(report, "", "") is report
+    one = part_of(report, "winograd", "")
+    assert [variant.name for variant in one.variants] == ["winograd"]
+    assert one.model == report.model
+    named = report.variants[0]
+    site = named.sites[1]
+    (found,) = part_of(report, named.name, site.id).variants
+    assert found.sites == [site]
+
+
+def test_what_was_interrupted_is_not_finished(report):
+    first = msgspec.structs.replace(report.variants[0], status="interrupted")
+    lines = report_lines(msgspec.structs.replace(report, variants=[first, *report.variants[1:3]]), 80)
+    assert "2 of 7 variants finished, the run was cut short" in [line.plain for line in lines]
 
 
 def test_site_view_of_an_uncovered_site_says_why(report):
