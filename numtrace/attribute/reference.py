@@ -16,6 +16,7 @@ from torch import Tensor
 from numtrace.errors import ModelError
 from numtrace.evaluate.machine import TERMINATORS, Machine
 from numtrace.evaluate.program import Op, Program
+from numtrace.evaluate.torch_conversion import signless
 
 
 class Reference:
@@ -86,7 +87,8 @@ class Reference:
         if op is None:
             raise ModelError("the function has no return op; numtrace evaluates functions of one block")
         if op.name in TERMINATORS:
-            self.outputs = [self._machine.env[slot] for slot in op.operands]
+            values = [self._machine.env[slot] for slot in op.operands]
+            self.outputs = [signless(value) if isinstance(value, torch.Tensor) else value for value in values]
             return
         dead, op.dead = op.dead, []
         try:
@@ -94,12 +96,9 @@ class Reference:
         finally:
             op.dead = dead
         for slot in op.results:
-            stamp = self._owner.get(slot)
-            if (
-                stamp is not None
-                and self._left[stamp] > 0
-                and isinstance(self._machine.env.get(slot), torch.Tensor)
-            ):
-                self._found.setdefault(stamp, {})[slot] = self._machine.env[slot]
+            stamp, value = self._owner.get(slot), self._machine.env.get(slot)
+            if stamp is not None and self._left[stamp] > 0 and isinstance(value, torch.Tensor):
+                # By the bits, as what is compared with it: signs are a matter of the op below the torch dialect.
+                self._found.setdefault(stamp, {})[slot] = signless(value)
         for slot in dead:
             self._machine.env.pop(slot, None)

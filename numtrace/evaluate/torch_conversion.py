@@ -19,19 +19,28 @@ SIGNLESS = {
     torch.uint32: torch.int32,
     torch.uint64: torch.int64,
 }
-_UNSIGNED = {f",ui{signless.itemsize * 8}>": unsigned for unsigned, signless in SIGNLESS.items()}
+_UNSIGNED = {f"ui{signed.itemsize * 8}": unsigned for unsigned, signed in SIGNLESS.items()}
+
+
+def signless(value: Tensor) -> Tensor:
+    """Unsigned integers by their bits."""
+    return value.view(SIGNLESS[value.dtype]) if value.dtype in SIGNLESS else value
+
+
+def with_sign(value: Tensor, element: str) -> Tensor:
+    """Bits as the unsigned integers that ``element`` says they are (``ui8``); any other value as it is."""
+    unsigned = _UNSIGNED.get(element)
+    return value.view(unsigned) if unsigned is not None and value.dtype == SIGNLESS[unsigned] else value
 
 
 @evaluates("torch_c.to_builtin_tensor")
 def to_builtin_tensor(op: Op, machine, value: Tensor) -> Tensor:
-    return value.view(SIGNLESS[value.dtype]) if value.dtype in SIGNLESS else value
+    return signless(value)
 
 
 @evaluates("torch_c.from_builtin_tensor")
 def from_builtin_tensor(op: Op, machine, value: Tensor) -> Tensor:
-    type_ = str(op.result_types[0])
-    unsigned = next((dtype for suffix, dtype in _UNSIGNED.items() if type_.endswith(suffix)), None)
-    return value if unsigned is None else value.view(unsigned)
+    return with_sign(value, str(op.result_types[0]).rpartition(",")[2].removesuffix(">"))
 
 
 @evaluates("torch_c.to_i1", "torch_c.to_i64", "torch_c.to_f64")

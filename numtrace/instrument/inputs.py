@@ -74,7 +74,7 @@ def load_golden(path: Path | Sequence[Path], types: Sequence[TensorType]) -> lis
         )
     tensors = []
     for index, (array, expected) in enumerate(zip(arrays, types, strict=True)):
-        golden = _signed(recover_ml_dtype(array, expected), expected)
+        golden = _by_bits(recover_ml_dtype(array, expected), expected)
         kinds = (_kind(golden.dtype), _kind(dtypes.numpy_dtype(expected.dtype)))
         same_kind = kinds[0] == kinds[1] or (kinds == ("float", "integer") and _is_whole(golden))
         if not same_kind or not expected.accepts_shape(golden.shape):
@@ -103,11 +103,11 @@ def _random_inputs(signature: Sequence[TensorType], seed: int) -> list[torch.Ten
     return tensors
 
 
-def _signed(array: np.ndarray, expected: TensorType) -> np.ndarray:
-    """An unsigned array by its bits, as what is compared with it: signs are a matter of the op, not of the tensor."""
+def _by_bits(array: np.ndarray, expected: TensorType) -> np.ndarray:
+    """Integers of the width that is expected with the sign that is: below the torch dialect bits have none."""
     dtype = dtypes.numpy_dtype(expected.dtype)
-    same_width = array.dtype.kind == "u" and dtype.kind in "iu" and array.dtype.itemsize == dtype.itemsize
-    return array.view(f"i{array.dtype.itemsize}") if same_width else array
+    both = array.dtype.kind in "iu" and dtype.kind in "iu"
+    return array.view(dtype) if both and array.dtype.itemsize == dtype.itemsize else array
 
 
 def _is_whole(array: np.ndarray) -> bool:

@@ -31,7 +31,7 @@ from numtrace.errors import ModelError, UncoveredOp
 from numtrace.evaluate.machine import Machine
 from numtrace.evaluate.overflow import Watch
 from numtrace.evaluate.program import Op, Program
-from numtrace.evaluate.torch_conversion import SIGNLESS
+from numtrace.evaluate.torch_conversion import signless
 from numtrace.worker.modules import arguments, entry, load_globals
 from numtrace.worker.outcome import relative_gap, semantic_gap
 
@@ -224,7 +224,7 @@ class Meanings:
         for initializer in program.initializers:
             machine.run(initializer.regions[0], [])
         values = machine.run(function.regions[0], arguments(function, self.inputs))
-        outputs = [_signless(value) for value in values if isinstance(value, Tensor)]
+        outputs = [signless(value) for value in values if isinstance(value, Tensor)]
         sums = machine.sums if isinstance(machine, SummingMachine) else {}
         return Evaluation(outputs, sums, not machine.watch.beyond_float64)
 
@@ -252,7 +252,7 @@ class Meanings:
 
     def _reference(self) -> Program:
         """The program that tables are computed from: the source, or the first stage below another dialect's."""
-        if self.reference == "torch":
+        if self.reference != "self":
             return self._stamped()
         if self._base is None:
             self._base = Program.parse((self.shared / "input.mlir").read_text(encoding="utf-8"))
@@ -261,7 +261,3 @@ class Meanings:
 
 class _Untold(Exception):
     """There are outputs, but they say nothing."""
-
-
-def _signless(value: Tensor) -> Tensor:
-    return value.view(SIGNLESS[value.dtype]) if value.dtype in SIGNLESS else value

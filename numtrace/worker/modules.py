@@ -13,7 +13,7 @@ from numtrace.errors import ModelError
 from numtrace.evaluate.constants import constant_value
 from numtrace.evaluate.flow import parameter_key
 from numtrace.evaluate.program import Op, Program, walk
-from numtrace.evaluate.torch_conversion import SIGNLESS
+from numtrace.evaluate.torch_conversion import signless
 from numtrace.evaluate.types import exact_dtype, tensor_type
 from numtrace.instrument.dtypes import to_torch
 from numtrace.instrument.parameters import ParameterArchives
@@ -81,7 +81,7 @@ def arguments(function: Op, inputs: list[torch.Tensor]) -> list[Any]:
     found: list[Any] = []
     for type_ in function.regions[0].argument_types:
         value = None if str(type_) == "!hal.fence" else next(values, None)
-        if value is not None and value.dtype in SIGNLESS and not str(type_).startswith("!torch"):
-            value = value.view(SIGNLESS[value.dtype])
+        if value is not None and not str(type_).startswith("!torch"):
+            value = signless(value)
         found.append(value)
     return found

@@ -15,6 +15,7 @@ from numtrace.attribute.summary import Summary
 from numtrace.errors import CompileError
 from numtrace.evaluate.overflow import Watch
 from numtrace.evaluate.program import Program, walk
+from numtrace.evaluate.torch_conversion import with_sign
 from numtrace.evaluate.types import tensor_type
 from numtrace.instrument.runtime import Outcome
 from numtrace.worker.compilation import Variant
@@ -34,24 +35,35 @@ def outcome_fields(
 ) -> dict[str, Any]:
     """The parts of the report that speak of the outputs."""
     job = variant.job
-    golden = expected_outputs(variant, len(expected))
+    types = [type_[1] for type_ in job["results"]]
     if len(outcome.outputs) != len(expected):
         raise CompileError(
             f"the compiled program returned {len(outcome.outputs)} tensors, "
             f"the source returns {len(expected)}"
         )
-    expected = [value.reshape(out.shape) for value, out in zip(expected, outcome.outputs, strict=True)]
+    compiled = _as_returned(outcome.outputs, types)
+    expected = _as_returned(
+        [value.reshape(out.shape) for value, out in zip(expected, compiled, strict=True)], types
+    )
+    golden = expected_outputs(variant, len(types))
     records = [
-        output_record(out, want, dtype=type_[1], golden=gold, tolerance=job["tolerance"])
-        for out, want, type_, gold in zip(outcome.outputs, expected, job["results"], golden, strict=True)
+        output_record(out, want, dtype=type_, golden=gold, tolerance=job["tolerance"])
+        for out, want, type_, gold in zip(compiled, expected, types, golden, strict=True)
     ]
-    exact = [value.reshape(want.shape) for value, want in zip(summary.exact_outputs, expected, strict=True)]
+
+    def like_outputs(values: list[Tensor]) -> list[Tensor]:
+        shaped = [value.reshape(want.shape) for value, want in zip(values, expected, strict=True)]
+        return _as_returned(shaped, types)
+
+    exact = like_outputs(summary.exact_outputs)
     for index, value in enumerate(exact):
         np.save(variant.folder / f"exact{index}.npy", value.double().numpy())
     stored = outputs_as_stored(variant, flow, summary, tables, params, inputs)
-    split = _split(variant, outcome.outputs, exact, expected, stored, params, inputs)
-    set_back = [value.reshape(want.shape) for value, want in zip(summary.outputs, expected, strict=True)]
-    split["elsewhere"] = _elsewhere(set_back, exact, expected)
+    stored = None if stored is None else like_outputs(stored)
+    base = exact if job["is_baseline"] else baseline_outputs(variant, params, inputs)
+    base = None if base is None else like_outputs(base)
+    split = _split(job.get("baseline_constant"), compiled, exact, expected, stored, base)
+    split["elsewhere"] = _elsewhere(like_outputs(summary.outputs), exact, expected)
     watch = Watch()
     if None in (split["semantic"]["max_abs"], split["semantic"]["pass"]) or _has_dynamic_reshapes(flow):
         watch = watched(flow, job["function"], params, inputs)
@@ -61,7 +73,7 @@ def outcome_fields(
         "output_size": max((largest(value) for value in expected), default=0.0),
         "execution_disagreeing": sum(
             output_record(made, value, dtype="f64")["disagreeing"]
-            for made, value in zip(outcome.outputs, exact, strict=True)
+            for made, value in zip(compiled, exact, strict=True)
         ),
         "split": split,
         "beyond_float64": sorted(watch.beyond_float64),
@@ -91,9 +103,14 @@ def outcome_fields(
         "amended": summary.amended,
         "tainted": summary.tainted_outputs,
         "golden_max_abs": golden_gap(golden, expected),
-        "golden": golden_record(golden, expected, [type_[1] for type_ in job["results"]], job["tolerance"]),
+        "golden": golden_record(golden, expected, types, job["tolerance"]),
         "reference": job["reference"],
     }
+
+
+def _as_returned(values: list[Tensor], types: list[str]) -> list[Tensor]:
+    """Integers with the signs that the function's results have; below the torch dialect they have none."""
+    return [with_sign(value, element) for value, element in zip(values, types, strict=True)]
 
 
 def _has_dynamic_reshapes(flow: Program) -> bool:
@@ -118,21 +135,22 @@ def _rel_l2(a: list[Tensor], b: list[Tensor]) -> float | None:
 
 
 def _split(
-    variant: Variant,
+    constant: float | None,
     compiled: list[Tensor],
     exact: list[Tensor],
     expected: list[Tensor],
     stored: list[Tensor] | None,
-    params,
-    inputs: list[Tensor],
+    base: list[Tensor] | None,
 ) -> dict[str, Any]:
-    """What of the output's error is whose: the pass's, the lowering's, the rounded constants'."""
-    base = exact if variant.job["is_baseline"] else baseline_outputs(variant, params, inputs)
-    constant = variant.job.get("baseline_constant")
+    """What of the output's error is whose: the pass's, the lowering's, the rounded constants'.
+
+    Args:
+        constant: what the baseline's rounded constants are worth, where this is not the baseline.
+        stored: exact outputs with the constants as they are stored.
+        base: the baseline's exact outputs.
+    """
     if stored is not None:
-        constant = largest_gap(
-            [value.reshape(e.shape) for value, e in zip(stored, exact, strict=True)], exact
-        )
+        constant = largest_gap(stored, exact)
     semantic = {
         "max_abs": semantic_gap(exact, expected),
         "pass": None if base is None else semantic_gap(exact, base),

@@ -20,6 +20,7 @@ from numtrace.attribute.torch_error import torch_outputs
 from numtrace.attribute.trajectory import Trajectory
 from numtrace.errors import CompileError, UncoveredOp
 from numtrace.evaluate.program import Program
+from numtrace.evaluate.torch_conversion import signless
 from numtrace.evaluate.types import tensor_type
 from numtrace.instrument.compiler import Compilation
 from numtrace.instrument.failure import name_ops
@@ -215,7 +216,8 @@ def torch_error(
         )
     except (UncoveredOp, RuntimeError):
         return None
-    gaps = [output_record(a, e, dtype="f32")["max_abs"] for a, e in zip(outputs, expected, strict=True)]
+    pairs = zip(map(signless, outputs), expected, strict=True)
+    gaps = [output_record(a, e, dtype="f32")["max_abs"] for a, e in pairs]
     return {"dtype": dtype, "max_abs": None if None in gaps else max(gaps, default=0.0)}
 
 

@@ -226,10 +226,13 @@ def test_whole_numbers_saved_as_floats_are_a_golden_of_integers(tmp_path: Path):
         load_golden(tmp_path / "g.npy", _types("2xi64"))
 
 
-def test_an_unsigned_golden_is_read_by_its_bits(tmp_path: Path) -> None:
-    # Outputs of signless programs count as signed: 0xff is -1.
+def test_a_golden_has_the_sign_that_the_output_has(tmp_path: Path) -> None:
+    # Outputs of signless programs count as signed: 0xff is -1; of unsigned ones it is 255, whatever it was saved as.
     for width in (8, 16):
-        np.save(tmp_path / "g.npy", np.array([1, (1 << width) - 1], f"u{width // 8}"))
-        for element in (f"i{width}", f"ui{width}"):
-            (golden,) = load_golden(tmp_path / "g.npy", _types(f"2x{element}"))
+        most = (1 << width) - 1
+        for kind, all_bits in (("u", most), ("i", -1)):
+            np.save(tmp_path / "g.npy", np.array([1, all_bits], f"{kind}{width // 8}"))
+            (golden,) = load_golden(tmp_path / "g.npy", _types(f"2xi{width}"))
             assert golden.tolist() == [1, -1]
+            (golden,) = load_golden(tmp_path / "g.npy", _types(f"2xui{width}"))
+            assert golden.tolist() == [1, most]
