@@ -69,7 +69,20 @@ class Noisy(Snapping):
 
     def _settled(self, op: Op, value: Tensor) -> Tensor:
         placed = super()._settled(op, value)
-        return self.noisy(value) if placed is value and _rounds(op) else placed
+        if placed is not value or not _rounds(op) or self._of_whole_numbers(op, value):
+            return placed
+        return self.noisy(value)
+
+    def _of_whole_numbers(self, op: Op, made: Tensor) -> bool:
+        """Whether an op rounds nothing because it computes whole numbers of whole numbers, as quantized programs do."""
+        if op.name not in ("arith.addf", "arith.subf", "arith.mulf", "arith.divf"):
+            return False
+        return all(_whole(value) for value in (made, *(self.env[slot] for slot in op.operands)))
+
+
+def _whole(value: Tensor) -> bool:
+    """Whether all are whole numbers whose products float64 still holds."""
+    return bool(((value == torch.round(value)) & (value.abs() < 2.0**26)).all())
 
 
 def undecided(
@@ -98,8 +111,6 @@ def undecided(
 
 
 def _moved(sample: Tensor, value: Tensor, source: Tensor) -> Tensor:
-    if not value.is_floating_point():
-        return sample != value
     sample, value, source = (tensor.double() for tensor in (sample, value, source))
     still = (sample == value) | (torch.isnan(sample) & torch.isnan(value))
     way = (sample - value).abs()

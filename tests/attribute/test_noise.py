@@ -11,7 +11,8 @@ from convolved import Convolution
 from faults.piece import filled, generic
 from programs import Recorder
 
-from numtrace.attribute.noise import undecided
+from numtrace.attribute.noise import Noisy, undecided
+from numtrace.evaluate.program import Program
 from numtrace.worker.bisect import bisect
 
 _ZERO = "%z = arith.constant 0.0 : f32\n"
@@ -131,3 +132,35 @@ def test_only_what_noise_moves_is_undecided() -> None:
         return [torch.tensor([-1e13, 1.0 + 1e-13, seed % 2], dtype=torch.float64)]
 
     assert undecided(value, value, source, evaluate, 0).tolist() == [True, False, True]
+
+
+def test_an_integer_that_noise_moves_by_one_is_not_anything() -> None:
+    """Of 168 the noise may make 167: that explains 167, and neither 34 nor what stays."""
+    source = torch.tensor([167, 34, 168], dtype=torch.int16)
+    value = torch.tensor([168, 168, 34], dtype=torch.int16)
+
+    def evaluate(seed: int) -> list[torch.Tensor]:
+        return [value - torch.tensor([seed % 2, seed % 2, 0], dtype=torch.int16)]
+
+    assert undecided(value, value, source, evaluate, 0).tolist() == [True, False, False]
+
+
+def test_whole_numbers_have_no_noise() -> None:
+    """3 + 4 and 8 / 4 are exact; 1 / 3 is not."""
+    text = """
+    util.func public @main(%a: tensor<f32>, %b: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
+      %0 = arith.addf %a, %b : tensor<f32>
+      %1 = arith.divf %b, %a : tensor<f32>
+      util.return %0, %1 : tensor<f32>, tensor<f32>
+    }
+    """
+    program = Program.parse(text)
+    body = program.functions["main"].regions[0]
+
+    def made(a: float, b: float) -> list[float]:
+        values = [torch.tensor(x, dtype=torch.float64) for x in (a, b)]
+        return [value.item() for value in Noisy(program, [], 1).run(body, values)]
+
+    assert made(4.0, 8.0) == [12.0, 2.0]
+    total, quotient = made(3.0, 1.0)
+    assert total == 4.0 and quotient != 1 / 3 and abs(quotient - 1 / 3) < 2.0**-43
