@@ -2,7 +2,8 @@
 
 Of every case that plain ``iree-compile`` accepts it says:
 
-* evaluator: whether the exact meaning of the compiled program is what the suite expects, within the suite's tolerance;
+* evaluator: whether numtrace's reference, the exact meaning of the source's operators where the evaluator knows them
+  and otherwise of the program that IREE begins with, is what the suite expects, within the suite's tolerance;
 * compiled: whether the output of the compiled program is, as ``iree-run-module`` returns it;
 * numtrace's verdict, with the suite's output as ``--expected`` and its tolerance as ``--atol`` and ``--rtol``. ``ok``
   beside a wrong output is a fault of numtrace.
@@ -110,8 +111,8 @@ def judged(case: Path) -> dict[str, Any]:
 
 
 def _exact(folder: Path, types: list[str]) -> list[np.ndarray]:
-    """The exact outputs that a run left, in the suite's types; those of a program that returned others are none."""
-    paths = [folder / f"exact{n}.npy" for n in range(len(types))]
+    """The reference that a run left, in the suite's types; of a program that returned others there is none."""
+    paths = [folder / f"reference{n}.npy" for n in range(len(types))]
     found = [np.load(path) for path in paths if path.exists()]
     return [_rounded(value, type_) for value, type_ in zip(found, types, strict=False)]
 

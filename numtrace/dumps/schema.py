@@ -125,7 +125,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reference(msgspec.Struct, frozen=True, kw_only=True):
-    """``kind`` is ``torch``, or ``self`` where the evaluator judges its own reading of the source.
+    """``kind`` is ``torch``; ``onnx``, where the evaluator knows all of the source's operators; or ``self``, where it
+    judges its own reading of what IREE begins with.
 
     ``semantic_floor``: relative differences of exact values from here on are a change of meaning.
     """

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from numtrace.errors import UncoveredOp, UndefinedResult
 from numtrace.evaluate.constants import constant_value
+from numtrace.evaluate.onnx_ops.registry import onnx_function
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import evaluates, evaluates_family
 from numtrace.evaluate.types import exact_dtype, tensor_type, widen
@@ -66,7 +67,12 @@ def same(op: Op, machine, value: Tensor) -> Tensor:
 
 @evaluates("torch.operator")
 def operator(op: Op, machine, *operands: Any) -> Any:
-    return _call(op, op.attributes["name"].value, machine, operands)
+    name = op.attributes["name"].value
+    if name.startswith("onnx."):
+        wide = [widen(value) if isinstance(value, Tensor) else value for value in operands]
+        made = onnx_function(name.removeprefix("onnx."))(op, *wide)
+        return made[: len(op.results)] if isinstance(made, tuple) else made  # the last ones may be left out
+    return _call(op, name, machine, operands)
 
 
 @evaluates_family("torch.aten.", "torch.prims.")

@@ -58,6 +58,8 @@ def _reference(report: Report) -> str:
     text = f"{reference.kind} {reference.dtype}"
     if reference.kind == "self":
         text = f"self ({reference.dtype}): the evaluator reads the source itself, no second opinion"
+    elif reference.kind == "onnx":
+        text = f"the source's ONNX operators, evaluated in {reference.dtype}"
     if reference.golden_max_abs is not None:
         text += f"; your golden differs from it by {number(reference.golden_max_abs)}"
     return text

@@ -36,7 +36,7 @@ def make_reference(variant: Variant, params, inputs: list[Tensor], wanted: list[
 
 def _reference_program(variant: Variant) -> tuple[str, Program, Op]:
     """What the reference is evaluated from: its stage, and its function."""
-    stage = "source" if variant.job["reference"] == "torch" else "input"
+    stage = "input" if variant.job["reference"] == "self" else "source"
     program = Program.parse((variant.shared / f"{stage}.mlir").read_text(encoding="utf-8"))
     function = entry(program, variant.job["function"])
     if stage == "input":
@@ -50,7 +50,7 @@ def _reference_program(variant: Variant) -> tuple[str, Program, Op]:
 
 def folded(variant: Variant, flow: Program, params) -> dict[str, Folded]:
     """The globals of ``flow`` that the compiler computed from scalars of the source, and rounded."""
-    stage = "source" if variant.job["reference"] == "torch" else "input"
+    stage = "input" if variant.job["reference"] == "self" else "source"
     source = Program.parse((variant.shared / f"{stage}.mlir").read_text(encoding="utf-8"))
     function = entry(source, variant.job["function"])
     return folded_constants(flow, source, function, load_globals(flow, params))

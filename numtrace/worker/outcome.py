@@ -58,6 +58,8 @@ def outcome_fields(
     exact = like_outputs(summary.exact_outputs)
     for index, value in enumerate(exact):
         np.save(variant.folder / f"exact{index}.npy", value.double().numpy())
+    for index, value in enumerate(expected if job["is_baseline"] else ()):
+        np.save(variant.folder / f"reference{index}.npy", value.double().numpy())
     stored = outputs_as_stored(variant, flow, summary, tables, params, inputs)
     stored = None if stored is None else like_outputs(stored)
     base = exact if job["is_baseline"] else baseline_outputs(variant, params, inputs)

@@ -15,8 +15,10 @@ import numpy as np
 import torch
 from iree.compiler import ir
 
+import numtrace.evaluate  # noqa: F401  (registers the ops)
 from numtrace.errors import CompileError, InputError, ModelError
-from numtrace.evaluate.program import Program
+from numtrace.evaluate.onnx_ops.registry import covers
+from numtrace.evaluate.program import Program, walk
 from numtrace.instrument.compiler import compile_file, phase
 from numtrace.instrument.dtypes import is_ml_dtype, numpy_dtype, to_numpy, to_torch, torch_dtype
 from numtrace.instrument.failure import name_ops
@@ -54,7 +56,9 @@ def prepare(job: dict[str, Any], channel: Channel) -> None:
 
     source = folder / "source.mlir"
     module = ir.Module.parse(source.read_bytes(), ir.Context())
-    archives(read["params"]).check(required_parameters(Program(module)))
+    program = Program(module)
+    archives(read["params"]).check(required_parameters(program))
+    reference = "self" if read["reference"] == "onnx" and not _onnx_is_covered(program) else read["reference"]
     require_device(job["device"])
 
     channel.stage("compile to the input stage")
@@ -64,11 +68,22 @@ def prepare(job: dict[str, Any], channel: Channel) -> None:
         raise name_ops(error, json.loads((folder / "ops.json").read_text(encoding="utf-8"))) from None
     channel.send(
         "prepared",
-        **{key: read[key] for key in ("function", "results", "sha256", "reference", "params", "cpu")},
+        **{key: read[key] for key in ("function", "results", "sha256", "params", "cpu")},
+        reference=reference,
         arguments=[_described(t, values) for t, values in zip(arguments, values, strict=True)],
         notices=notices,
         environment=_environment(job),
     )
+
+
+def _onnx_is_covered(program: Program) -> bool:
+    """Whether the evaluator knows all of a program's ONNX operators."""
+    for op in walk([program.body]):
+        if op.name == "torch.operator":
+            name = op.attributes["name"].value.removeprefix("onnx.")
+            if op.regions or not covers(name, set(op.attributes)):
+                return False
+    return True
 
 
 def _described(type_: Any, value: Any) -> dict[str, Any]:

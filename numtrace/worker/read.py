@@ -60,15 +60,16 @@ def read(job: dict[str, Any], channel: Channel) -> None:
         arguments=[[list(t.shape), t.dtype] for t in signature.arguments],
         results=[[list(t.shape), t.dtype] for t in signature.results],
         sha256=hashlib.sha256(data).hexdigest(),
-        reference="torch" if _evaluated_by_torch(module) else "self",
+        reference=_reference(module),
         params=params,
         cpu=cpu,
         notices=notices,
     )
 
 
-def _evaluated_by_torch(module: ir.Module) -> bool:
-    """Whether torch itself can say what the source means: it has ops of torch, and none of ONNX."""
+def _reference(module: ir.Module) -> str:
+    """What may say what the source means: ``torch`` where it has ops of torch and none of ONNX, ``onnx`` where it has
+    ops of that (:func:`numtrace.worker.prepare.prepare` knows if numtrace evaluates them all), else ``self``."""
     torch_ops, onnx_ops = [], []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -79,7 +80,7 @@ def _evaluated_by_torch(module: ir.Module) -> bool:
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
-    return bool(torch_ops) and not onnx_ops
+    return "onnx" if onnx_ops else "torch" if torch_ops else "self"
 
 
 def _as_compiled(module: ir.Module, signature: Signature, flags: list[str], notices: list[str]) -> Signature:

@@ -1,0 +1,13 @@
+"""ONNX operators as the importer leaves them: ``torch.operator "onnx.<name>"``, one small file per kind."""
+
+from numtrace.evaluate.onnx_ops import (  # noqa: F401
+    casts,
+    elementwise,
+    layout,
+    normalization,
+    pooling,
+    quantized,
+    recurrent,
+    resize,
+    sampling,
+)

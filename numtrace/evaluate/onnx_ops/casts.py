@@ -1,0 +1,36 @@
+"""Casts. Those between float types are the identity, except that a cast to f8 saturates unless it says otherwise."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from numtrace.errors import UncoveredOp
+from numtrace.evaluate.formats import FORMATS
+from numtrace.evaluate.onnx_ops.registry import element, evaluates_onnx, given
+from numtrace.evaluate.program import Op
+
+#: Integers and booleans by what MLIR calls them.
+_WHOLE = {
+    "i1": torch.bool, "si8": torch.int8, "si16": torch.int16, "si32": torch.int32, "si64": torch.int64,
+    "ui8": torch.uint8, "ui16": torch.uint16, "ui32": torch.uint32, "ui64": torch.uint64,
+}  # fmt: skip
+
+
+@evaluates_onnx("Cast", "CastLike")
+def cast(op: Op, value: Tensor, like: Tensor | None = None) -> Tensor:
+    target = element(op.result_types[0])
+    if target in _WHOLE:
+        if value.is_floating_point() and target != "i1":
+            value = torch.trunc(value).to(torch.int64)
+        return value.to(_WHOLE[target])
+    if target not in FORMATS:
+        raise UncoveredOp(f"a cast to {target}")
+    result = value.double()
+    if target.startswith("f8") and given(op, "saturate", 1):
+        fmt = FORMATS[target]
+        # Up to half-way to the next number a value is rounded to the largest one, and rounding is erased here.
+        rounded = fmt.max_finite + 2.0 ** (fmt.emax - fmt.precision)
+        sized = torch.where(result > 0, fmt.max_finite, -fmt.max_finite)
+        result = torch.where(result.abs() > rounded, sized, result)
+    return result

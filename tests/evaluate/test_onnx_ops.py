@@ -1,0 +1,186 @@
+"""ONNX operators, by values worked out by hand from the operator's text."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from numtrace.errors import UncoveredOp
+from numtrace.evaluate.onnx_ops.registry import covers
+
+
+@pytest.fixture
+def onnx(evaluate):
+    """``onnx(name, attributes, result, (type, value)…)``: the first result of one operator."""
+
+    def made(name: str, attributes: str, result: str, *operands: tuple[str, torch.Tensor]) -> torch.Tensor:
+        types = [f"!torch.vtensor<{type_}>" for type_, _ in operands]
+        arguments = ", ".join(f"%a{n}: {type_}" for n, type_ in enumerate(types))
+        text = f"""
+        func.func @main({arguments}) -> !torch.vtensor<{result}> {{
+          %0 = torch.operator "onnx.{name}"({", ".join(f"%a{n}" for n in range(len(types)))}) {{{attributes}}}
+            : ({", ".join(types)}) -> !torch.vtensor<{result}>
+          return %0 : !torch.vtensor<{result}>
+        }}
+        """
+        (value,) = evaluate(text, *(value for _, value in operands))
+        return value
+
+    return made
+
+
+def ints(name: str, *values: int) -> str:
+    return f"torch.onnx.{name} = [{', '.join(f'{value} : si64' for value in values)}]"
+
+
+def one(name: str, value: int) -> str:
+    return f"torch.onnx.{name} = {value} : si64"
+
+
+def word(name: str, value: str) -> str:
+    return f'torch.onnx.{name} = "{value}"'
+
+
+def test_gelu(onnx):
+    x = ("[1],f32", torch.tensor([1.0]))
+    assert onnx("Gelu", "", "[1],f32", x).item() == pytest.approx((1 + math.erf(0.5**0.5)) / 2, rel=1e-15)
+    angle = math.sqrt(2 / math.pi) * 1.044715
+    close = onnx("Gelu", word("approximate", "tanh"), "[1],f32", x).item()
+    assert close == pytest.approx((1 + math.tanh(angle)) / 2, rel=1e-15)
+
+
+def test_a_norm_of_zero(onnx):
+    x = ("[2,2],f32", torch.tensor([[3.0, 0.0], [4.0, 0.0]]))
+    made = onnx("LpNormalization", f"{one('axis', 0)}, {one('p', 2)}", "[2,2],f32", x)
+    assert torch.allclose(
+        made, torch.tensor([[0.6, 0.0], [0.8, 0.0]], dtype=torch.float64), rtol=1e-15, atol=0
+    )
+    by_sums = onnx("LpNormalization", f"{one('axis', 0)}, {one('p', 1)}", "[2,2],f32", x)
+    assert by_sums[:, 0].tolist() == [3 / 7, 4 / 7]
+
+
+def test_an_average_beyond_the_padding(onnx):
+    """1 to 5 in windows of 2 by 2: the third, [5, beyond], is there with ceil_mode only, and has one element."""
+    x = ("[1,1,5],f32", torch.arange(1.0, 6.0).reshape(1, 1, 5))
+    attributes = f"{ints('kernel_shape', 2)}, {ints('strides', 2)}"
+    assert onnx("AveragePool", attributes, "[1,1,2],f32", x).tolist() == [[[1.5, 3.5]]]
+    ceiled = onnx("AveragePool", f"{attributes}, {one('ceil_mode', 1)}", "[1,1,3],f32", x)
+    assert ceiled.tolist() == [[[1.5, 3.5, 5.0]]]
+
+
+def test_an_average_with_padding(onnx):
+    """[0, 1, 2, 3, 0] in windows of 3 by 2: of two elements, or of three where the padding counts."""
+    x = ("[1,1,3],f32", torch.tensor([[[1.0, 2.0, 3.0]]]))
+    attributes = f"{ints('kernel_shape', 3)}, {ints('strides', 2)}, {ints('pads', 1, 1)}"
+    assert onnx("AveragePool", attributes, "[1,1,2],f32", x).tolist() == [[[1.5, 2.5]]]
+    counted = onnx("AveragePool", f"{attributes}, {one('count_include_pad', 1)}", "[1,1,2],f32", x)
+    assert counted.tolist() == [[[1.0, 5 / 3]]]
+
+
+def test_blocks_to_channels_and_back(onnx):
+    """Channels a and b of 2 by 2: by places first (DCR) a0 b0 a1 b1 ..., by channels first a0 a1 a2 a3 b0 ..."""
+    x = torch.tensor([[[[0.0, 1.0], [2.0, 3.0]], [[10.0, 11.0], [12.0, 13.0]]]])
+    for mode, expected in (
+        ("DCR", [0.0, 10.0, 1.0, 11.0, 2.0, 12.0, 3.0, 13.0]),
+        ("CRD", [0.0, 1.0, 2.0, 3.0, 10.0, 11.0, 12.0, 13.0]),
+    ):
+        attributes = f"{one('blocksize', 2)}, {word('mode', mode)}"
+        deep = onnx("SpaceToDepth", attributes, "[1,8,1,1],f32", ("[1,2,2,2],f32", x))
+        assert deep.flatten().tolist() == expected
+        back = onnx("DepthToSpace", attributes, "[1,2,2,2],f32", ("[1,8,1,1],f32", deep.float()))
+        assert back.tolist() == x.tolist()
+
+
+def test_quantized_matrices(onnx):
+    """(3 - 1)·0.5 · (250 - 200)·2 = 100, and (1 - 1) · ... = 0; over 0.75 is 133.33, and 100 more is 233."""
+    operands = [
+        ("[1,2],ui8", torch.tensor([[3, 1]], dtype=torch.uint8)), ("[1],f32", torch.tensor([0.5])),
+        ("[1],ui8", torch.tensor([1], dtype=torch.uint8)),
+        ("[2,2],ui8", torch.tensor([[250, 255], [7, 7]], dtype=torch.uint8)), ("[1],f32", torch.tensor([2.0])),
+        ("[1],ui8", torch.tensor([200], dtype=torch.uint8)),
+        ("[1],f32", torch.tensor([0.75])), ("[1],ui8", torch.tensor([100], dtype=torch.uint8)),
+    ]  # fmt: skip
+    # The second column: 1 · 110 over 0.75 is 146.67, rounded 147, and 100 more than 247.
+    assert onnx("QLinearMatMul", "", "[1,2],ui8", *operands).tolist() == [[233, 247]]
+    operands[6] = ("[1],f32", torch.tensor([0.5]))  # 200 + 100 is more than a byte holds
+    assert onnx("QLinearMatMul", "", "[1,2],ui8", *operands).tolist() == [[255, 255]]
+
+
+def test_casts(onnx):
+    """What is beyond 464 is rounded to no number of f8E4M3FN: it saturates at 448 unless it is not to."""
+    x = ("[4],f32", torch.tensor([460.0, 465.0, -math.inf, 1.3]))
+    made = onnx("Cast", one("to", 17), "[4],f8E4M3FN", x)
+    assert made.tolist() == [460.0, 448.0, -448.0, torch.tensor(1.3).item()]
+    plain = onnx("Cast", f"{one('to', 17)}, {one('saturate', 0)}", "[4],f8E4M3FN", x)
+    assert plain.tolist()[:3] == [460.0, 465.0, -math.inf]
+    whole = onnx("Cast", one("to", 6), "[2],si32", ("[2],f32", torch.tensor([-1.7, 2.9])))
+    assert whole.tolist() == [-1, 2] and whole.dtype == torch.int32
+    assert onnx("Cast", one("to", 9), "[2],i1", ("[2],f32", torch.tensor([0.5, 0.0]))).tolist() == [
+        True,
+        False,
+    ]
+
+
+def test_resize_by_the_length_that_the_scale_gives(onnx):
+    """4 by 0.6 is 2.4 long, of which there are two elements: with aligned corners the second is at 3 / 1.4."""
+    x = ("[4],f32", torch.tensor([1.0, 2.0, 3.0, 4.0]))
+    scale = torch.tensor([0.6])
+    attributes = f"{word('mode', 'linear')}, {word('coordinate_transformation_mode', 'align_corners')}"
+    made = onnx("Resize", attributes, "[2],f32", x, ("[0],f32", torch.zeros(0)), ("[1],f32", scale))
+    assert made.tolist() == pytest.approx([1.0, 1 + 3 / (4 * scale.item() - 1)], rel=1e-14)
+
+
+def test_resize_to_the_nearest(onnx):
+    """Two to four elements: at -0.25, 0.25, 0.75 and 1.25; asymmetric at 0, 0.5, 1 and 1.5, where 0.5 goes down."""
+    x = ("[2],f32", torch.tensor([1.0, 2.0]))
+    more = (("[0],f32", torch.zeros(0)), ("[1],f32", torch.tensor([2.0])))
+    assert onnx("Resize", "", "[4],f32", x, *more).tolist() == [1.0, 1.0, 2.0, 2.0]
+    asymmetric = word("coordinate_transformation_mode", "asymmetric")
+    assert onnx("Resize", asymmetric, "[4],f32", x, *more).tolist() == [1.0, 1.0, 2.0, 2.0]
+    up = f"{asymmetric}, {word('nearest_mode', 'round_prefer_ceil')}"
+    assert onnx("Resize", up, "[4],f32", x, *more).tolist() == [1.0, 2.0, 2.0, 2.0]
+
+
+def test_samples_of_a_grid(onnx):
+    """The middle of 2 by 2 is the mean of all; its corner, aligned, is the element there."""
+    x = ("[1,1,2,2],f32", torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]]))
+    grid = ("[1,1,2,2],f32", torch.tensor([[[[0.0, 0.0], [1.0, 1.0]]]]))
+    assert onnx("GridSample", one("align_corners", 1), "[1,1,1,2],f32", x, grid).flatten().tolist() == [
+        2.5,
+        4.0,
+    ]
+
+
+def test_an_lstm_with_peepholes(evaluate):
+    """One step of one number, all weights 1, no bias, from h = 0 and c = 1 with peepholes of 1 for i, o and f."""
+    v = "!torch.vtensor<{},f32>".format
+    shapes = ["[1,1,1]", "[1,4,1]", "[1,4,1]", "[1,8]", "[1,1,1]", "[1,1,1]", "[1,3]"]
+    names = ["x", "w", "r", "b", "h", "c", "p"]
+    header = ", ".join(f"%{name}: {v(shape)}" for name, shape in zip(names, shapes, strict=True))
+    text = f"""
+    func.func @main({header}) -> {v("[1,1,1]")} {{
+      %none = torch.constant.none
+      %0:2 = torch.operator "onnx.LSTM"(%x, %w, %r, %b, %none, %h, %c, %p) {{torch.onnx.hidden_size = 1 : si64}}
+        : ({", ".join(v(s) for s in shapes[:4])}, !torch.none, {", ".join(v(s) for s in shapes[4:])})
+        -> (!torch.none, {v("[1,1,1]")})
+      return %0#1 : {v("[1,1,1]")}
+    }}
+    """
+    one_each = [torch.full([int(n) for n in shape[1:-1].split(",")], 1.0) for shape in shapes]
+    one_each[3], one_each[4] = torch.zeros(1, 8), torch.zeros(1, 1, 1)
+    (h,) = evaluate(text, *one_each)
+
+    def sigmoid(x: float) -> float:
+        return 1 / (1 + math.exp(-x))
+
+    c = sigmoid(2) * 1 + sigmoid(2) * math.tanh(1)
+    assert h.item() == pytest.approx(sigmoid(1 + c) * math.tanh(c), rel=1e-14)
+
+
+def test_what_is_not_covered(onnx):
+    assert covers("Resize", {"torch.onnx.mode"}) and not covers("Resize", {"torch.onnx.antialias"})
+    assert not covers("NonMaxSuppression", set())
+    with pytest.raises(UncoveredOp, match="NonMaxSuppression"):
+        onnx("NonMaxSuppression", "", "[1],f32", ("[1],f32", torch.ones(1)))
