@@ -7,15 +7,26 @@ regions and the location. Values are numbered per :class:`Program`; a slot is th
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.util import find_spec
+from types import ModuleType
 
 import torch
 from iree.compiler import ir
 from iree.compiler.dialects import linalg
 
 from numtrace.evaluate.types import NATIVE, exact_dtype, tensor_type
+
+#: Dialects whose ops and types the bindings have no Python class for. They look for a module of them on the disk at
+#: every single op, unless there is one of that name: with nothing in it, a torch program is read six times as fast.
+_BARE = ("torch", "torch_c", "iree_linalg_ext", "iree_encoding", "stablehlo", "chlo", "ml_program")
+for _name in _BARE:
+    _module = f"{ir.__package__}.dialects.{_name}"
+    if _module not in sys.modules and find_spec(_module) is None:
+        sys.modules[_module] = ModuleType(_module)
 
 #: numtrace's own locations, see ``instrument/stamp.py``.
 STAMP = re.compile(r'"numtrace\.(\d+)"')

@@ -69,3 +69,22 @@ def test_named_ops_have_their_implicit_maps():
     assert [str(m) for m in matmul.maps] == [
         "(d0, d1, d2) -> (d0, d2)", "(d0, d1, d2) -> (d2, d1)", "(d0, d1, d2) -> (d0, d1)"
     ]  # fmt: skip
+
+
+def test_no_module_is_looked_for_at_every_op(monkeypatch):
+    """The bindings have none for torch, and do not remember it."""
+    asked = []
+
+    class Finder:
+        def find_spec(self, name, path=None, target=None):
+            asked.append(name)
+
+    text = """
+    func.func @main(%a: !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32> {
+      %0 = torch.aten.sin %a : !torch.vtensor<[2],f32> -> !torch.vtensor<[2],f32>
+      return %0 : !torch.vtensor<[2],f32>
+    }
+    """
+    monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
+    Program.parse(text)
+    assert not [name for name in asked if name.endswith(".torch")]
