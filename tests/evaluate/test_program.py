@@ -1,3 +1,5 @@
+import sys
+
 from numtrace.evaluate.program import Program, walk
 
 SOURCE = """
