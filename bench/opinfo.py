@@ -16,17 +16,20 @@ import multiprocessing
 import sys
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
+from iree.compiler import ir
 from torch.utils import _pytree as pytree
 
 from numtrace.attribute.agreement import agrees
 from numtrace.errors import CompileError, ModelError
 from numtrace.importers.imported import SCOPE
 from numtrace.importers.torch_program import export, import_program
+from numtrace.instrument import constants
 from numtrace.instrument.compiler import phase
 from numtrace.instrument.dtypes import to_torch
 from numtrace.instrument.parameters import write_irpa
@@ -54,8 +57,16 @@ class Call(torch.nn.Module):
         self._places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
         self.inputs = [leaf.detach().clone() for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
+    def in_float64(self) -> Any:
+        """What the operator makes of the inputs in float64, also where it is told to make float32."""
+        rest = [torch.float64 if leaf is torch.float32 else leaf for leaf in self._rest]
+        return self._called(rest, [_wide(value) for value in self.inputs])
+
     def forward(self, *inputs: torch.Tensor) -> Any:
-        leaves = list(self._rest)
+        return self._called(self._rest, inputs)
+
+    def _called(self, leaves: Sequence[Any], inputs: Sequence[torch.Tensor]) -> Any:
+        leaves = list(leaves)
         for place, value in zip(self._places, inputs, strict=True):
             leaves[place] = value
         args, kwargs = pytree.tree_unflatten(leaves, self._spec)
@@ -122,19 +133,21 @@ def _outcomes(op: Any, work: Path, sender: Any) -> None:
 
 def _outcome(call: Call, work: Path) -> tuple[str, str]:
     try:
-        expected = _tensors(call(*(_wide(value) for value in call.inputs)))
+        expected = _tensors(call.in_float64())
     except Exception as error:
         return "not in float64", str(error)
     try:
         imported = import_program(export(call, tuple(call.inputs)))
     except ModelError as error:
         return "not imported", str(error)
-    source = work / "source.mlir"
-    source.write_text(imported.text)
-    params = []
+    source, archive, inlined = (work / name for name in ("source.mlir", "w.irpa", "inlined.irpa"))
+    inlined.unlink(missing_ok=True)
+    module = ir.Module.parse(imported.text, ir.Context())
+    params = [(constants.SCOPE, str(inlined))] if constants.externalise(module, inlined) else []
+    source.write_text(module.operation.get_asm(enable_debug_info=True))
     if imported.parameters:
-        write_irpa(work / "w.irpa", imported.parameters)
-        params = [(SCOPE, str(work / "w.irpa"))]
+        write_irpa(archive, imported.parameters)
+        params.append((SCOPE, str(archive)))
     try:
         phase(source, work / "input.mlir", None, "input", _FLAGS, _PATIENCE)
         phase(work / "input.mlir", work / "flow.mlir", "input", "flow", _FLAGS, _PATIENCE)

@@ -26,6 +26,12 @@ NATIVE: dict[str, torch.dtype] = {
     "i32": torch.int32,
     "i64": torch.int64,
     "index": torch.int64,
+    # Of the torch dialect, whose integers have a sign.
+    "si8": torch.int8,
+    "si16": torch.int16,
+    "si32": torch.int32,
+    "si64": torch.int64,
+    "ui8": torch.uint8,
 }
 
 _TENSOR = re.compile(r"tensor<((?:[0-9?]+x)*)([A-Za-z][A-Za-z0-9]*)(?=[>,])")

@@ -7,9 +7,13 @@ gone from the IR, and look like changed mathematics.
 from __future__ import annotations
 
 import contextlib
+import re
 from pathlib import Path
 
+import numpy as np
 from iree.compiler import ir, passmanager
+
+from numtrace.errors import ModelError
 
 #: The parameter scope of what was inlined.
 SCOPE = "numtrace.inlined"
@@ -28,7 +32,44 @@ def externalise(module: ir.Module, archive: Path) -> bool:
     )
     with contextlib.chdir(archive.parent), module.context:
         passmanager.PassManager.parse(pipeline).run(module.operation)
+    _spell_out(module)
     return archive.exists()
+
+
+#: A resource as MLIR prints it: four bytes of alignment, then the elements.
+_RESOURCE = re.compile(r'([\w.$-]+|"[^"]*"): "0x[0-9A-Fa-f]{8}([0-9A-Fa-f]*)"')
+
+
+def _spell_out(module: ir.Module) -> None:
+    """Integers of the torch dialect that lie in a resource as elements of the attribute itself: the bindings read no
+    resource, and the outlining pass knows no such literal."""
+    literals = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "torch.vtensor.literal" and str(op.attributes["value"]).startswith("dense_resource<"):
+            literals.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    if not literals:
+        return
+    _, _, section = module.operation.get_asm().rpartition("{-#")
+    blobs = dict(_RESOURCE.findall(section))
+    for op in literals:
+        value = op.attributes["value"]
+        name = str(value).removeprefix("dense_resource<").rpartition("> : ")[0]
+        data = blobs.get(name)
+        if data is None:
+            raise ModelError(f"the resource {name} of a torch.vtensor.literal is not in the file")
+        with module.context:
+            op.attributes["value"] = _dense(ir.RankedTensorType(value.type), data)
+
+
+def _dense(type_: ir.RankedTensorType, data: str) -> ir.Attribute:
+    """The elements of ``data``, hexadecimal, as an attribute of a builtin tensor type."""
+    if type_.element_type == ir.IntegerType.get_signless(1):  # a byte each
+        return ir.DenseElementsAttr.get(np.frombuffer(bytes.fromhex(data), np.bool_).reshape(type_.shape))
+    return ir.Attribute.parse(f'dense<"0x{data}"> : {type_}' if data else f"dense<> : {type_}")
 
 
 def _literals_to_constants(module: ir.Module) -> None:
