@@ -60,9 +60,7 @@ EXPECTED = {
     "c06-strided-conv-output-width-1": failed("dimension #2 to be 4, but found 3", "conv_2d_nhwc_fhwc"),
     "c07-matmul-k0": failed("crashed with SIGFPE", "AnnotateDispatchesPass", "(at mm"),
     # ONNX: there is no reference but the expected output, which is the user's word against the importer's.
-    "o01-onnx-avgpool-ceil-count-include-pad": inconclusive(
-        "the expected output", "0.136 of 0.558", "import"
-    ),
+    "o01-onnx-avgpool-ceil-count-include-pad": lowering("0.136 at the output", "brought in at operator"),
     # A pass is no identity.
     "p01-im2col-op-filter-layout": pass_bug("18.3 at the output", "brought in at generic"),
     "p01c-im2col-op-ok": OK,
@@ -194,8 +192,8 @@ def test_a_loop_around_dispatches(tmp_path: Path) -> None:
     code, document, printed = run("o03-onnx-lstm-peepholes-ignored", tmp_path)
     assert document, printed[-2000:]
     (baseline,) = document["variants"]
-    assert (baseline["verdict"], code) == ("inconclusive", 4)
-    assert "0.0441 of 0.486" in baseline["reason"]
+    assert (baseline["verdict"], code) == ("lowering-bug", 1)
+    assert "0.0441 at the output" in baseline["reason"]
 
 
 def test_a_target_that_this_host_may_lack(tmp_path: Path) -> None:
