@@ -59,7 +59,7 @@ EXPECTED = {
     "c04-mod-index-map": failed("semi-affine indexing map", "generic"),
     "c06-strided-conv-output-width-1": failed("dimension #2 to be 4, but found 3", "conv_2d_nhwc_fhwc"),
     "c07-matmul-k0": failed("crashed with SIGFPE", "AnnotateDispatchesPass", "(at mm"),
-    # ONNX: there is no reference but the expected output, which is the user's word against the importer's.
+    # ONNX: the reference is the meaning of its operators.
     "o01-onnx-avgpool-ceil-count-include-pad": lowering("0.136 at the output", "brought in at operator"),
     # A pass is no identity.
     "p01-im2col-op-filter-layout": pass_bug("18.3 at the output", "brought in at generic"),
