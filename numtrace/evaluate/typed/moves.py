@@ -110,10 +110,14 @@ def written(op: Op, source: Typed, target: Typed, offsets: list, sizes: list, st
 
 @carries("tensor.extract")
 def extract(op: Op, machine, value: Any, *indices: Any) -> Any:
-    if any(isinstance(index, Typed) and index.bound is not None for index in indices):
-        raise UncoveredOp(op.name, "an index hangs on rounding")
-    plain = [index.typed if isinstance(index, Typed) else index for index in indices]
-    if any(isinstance(index, Typed) and not index.same for index in indices):
-        raise UncoveredOp(op.name, "an index hangs on rounding")
-    fn = lookup(op.name)
-    return lift(value, op.operand_types[0]).map(lambda lane: fn(op, machine, lane, *plain))
+    """Where an index is in doubt, anything may be read."""
+    value, fn = lift(value, op.operand_types[0]), lookup(op.name)
+    carried = [index for index in indices if isinstance(index, Typed)]
+    exact_at, typed_at = (_lane([*indices], lane) for lane in ("exact", "typed"))
+    if together(carried) and not bounded(carried):
+        return value.map(lambda lane: fn(op, machine, lane, *typed_at))
+    exact, typed = fn(op, machine, value.exact, *exact_at), fn(op, machine, value.typed, *typed_at)
+    bound = fn(op, machine, value.error, *typed_at)
+    for index in carried:
+        bound = torch.where(index.error != 0, torch.inf, bound)
+    return Typed(exact, typed, bound, False)
