@@ -21,7 +21,7 @@ def quantize(op: Op, machine, *operands: Tensor) -> Tensor:
     (value, scale, *zero_point), order = _by_loops(op, operands)
     codes = torch.round(value / scale)
     if zero_point:
-        codes = codes + zero_point[0]
+        codes = codes + _code(op, zero_point[0], 2, "zp_unsigned")
     low, high = (torch.tensor(float(op.integer(f"quant_{end}")), dtype=codes.dtype) for end in ("min", "max"))
     # The upper half of an unsigned range is stored as negative numbers.
     codes = torch.fmin(torch.fmax(codes, low), high).to(torch.int64).to(op.dtype)
@@ -30,14 +30,20 @@ def quantize(op: Op, machine, *operands: Tensor) -> Tensor:
 
 @evaluates("iree_linalg_ext.dequantize_affine")
 def dequantize(op: Op, machine, *operands: Tensor) -> Tensor:
-    """``(code - zero point) · scale``; the zero point is signed, the code as the op says."""
+    """``(code - zero point) · scale``; each of the two is signed unless the op says otherwise."""
     (codes, scale, *zero_point), order = _by_loops(op, operands)
-    codes = codes.to(torch.int64)
-    if "input_unsigned" in op.attributes:
-        codes = codes & ((1 << int(tensor_type(op.operand_types[0])[1].removeprefix("i"))) - 1)
+    codes = _code(op, codes, 0, "input_unsigned")
     if zero_point:
-        codes = codes - zero_point[0]
+        codes = codes - _code(op, zero_point[0], 2, "zp_unsigned")
     return (codes.double() * scale).permute(order)
+
+
+def _code(op: Op, value: Tensor, operand: int, unsigned: str) -> Tensor:
+    """Integers as the op reads their bits: with the attribute ``unsigned`` as unsigned ones."""
+    value = value.to(torch.int64)
+    if unsigned in op.attributes:
+        value = value & ((1 << int(tensor_type(op.operand_types[operand])[1].removeprefix("i"))) - 1)
+    return value
 
 
 def _by_loops(op: Op, operands: tuple[Tensor, ...]) -> tuple[list[Tensor], list[int]]:

@@ -57,6 +57,8 @@ STORED = torch.tensor([[-1, 3, 0], [-128, 1, 127]], dtype=torch.int8)
     [  # rows: (q - 3) * 0.5 and (q + 2) * 4, turned
         ("", [[-2.0, -504.0], [0.0, 12.0], [-1.5, 516.0]]),
         (", input_unsigned", [[126.0, 520.0], [0.0, 12.0], [-1.5, 516.0]]),
+        # with a zero point of 254 for -2
+        (", input_unsigned, zp_unsigned", [[126.0, -504.0], [0.0, -1012.0], [-1.5, -508.0]]),
     ],
 )
 def test_dequantization_by_row(evaluate, unsigned, expected):
