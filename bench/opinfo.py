@@ -33,6 +33,7 @@ from numtrace.instrument import constants
 from numtrace.instrument.compiler import phase
 from numtrace.instrument.dtypes import to_torch
 from numtrace.instrument.parameters import write_irpa
+from numtrace.instrument.stamp import stamp_module
 from numtrace.worker.meanings import Meanings
 from numtrace.worker.modules import archives
 
@@ -143,6 +144,7 @@ def _outcome(call: Call, work: Path) -> tuple[str, str]:
     source, archive, inlined = (work / name for name in ("source.mlir", "w.irpa", "inlined.irpa"))
     inlined.unlink(missing_ok=True)
     module = ir.Module.parse(imported.text, ir.Context())
+    stamp_module(module)
     params = [(constants.SCOPE, str(inlined))] if constants.externalise(module, inlined) else []
     source.write_text(module.operation.get_asm(enable_debug_info=True))
     if imported.parameters:
