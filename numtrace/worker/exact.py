@@ -49,8 +49,11 @@ def _reference_program(variant: Variant) -> tuple[str, Program, Op]:
 
 
 def folded(variant: Variant, flow: Program, params) -> dict[str, Folded]:
-    """The globals of ``flow`` that the compiler computed from scalars of the source, and rounded."""
-    stage = "input" if variant.job["reference"] == "self" else "source"
+    """The globals of ``flow`` that the compiler computed from scalars of the source, and rounded.
+
+    An ONNX operator is taken apart before the input stage, and what is folded may be a part of it.
+    """
+    stage = "source" if variant.job["reference"] == "torch" else "input"
     source = Program.parse((variant.shared / f"{stage}.mlir").read_text(encoding="utf-8"))
     function = entry(source, variant.job["function"])
     return folded_constants(flow, source, function, load_globals(flow, params))

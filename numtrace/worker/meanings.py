@@ -252,7 +252,7 @@ class Meanings:
 
     def _reference(self) -> Program:
         """The program that tables are computed from: the source, or the first stage below another dialect's."""
-        if self.reference != "self":
+        if self.reference == "torch":
             return self._stamped()
         if self._base is None:
             self._base = Program.parse((self.shared / "input.mlir").read_text(encoding="utf-8"))
