@@ -68,10 +68,21 @@ class Op:
 
     def integers(self, name: str) -> list[int]:
         """An array-of-integers attribute (``array<i64: …>`` or ``dense<…>``); empty when absent."""
-        attribute = self.attributes.get(name)
-        if attribute is None:
-            return []
-        return [int(getattr(value, "value", value)) for value in attribute]
+        key = ("integers", name)
+        found = self.cache.get(key)
+        if found is None:
+            attribute = self.attributes.get(name)
+            values = () if attribute is None else attribute
+            found = self.cache[key] = [int(getattr(value, "value", value)) for value in values]
+        return [*found]
+
+    def static_shape(self, result: int) -> tuple[int | None, ...]:
+        """The shape in the type of a result; ``None`` is a dynamic size."""
+        key = ("shape", result)
+        found = self.cache.get(key)
+        if found is None:
+            found = self.cache[key] = tensor_type(self.result_types[result])[0]
+        return found
 
     def integer(self, name: str) -> int:
         return int(self.attributes[name].value)

@@ -26,7 +26,7 @@ def resolve(static: Sequence[int], dynamic: Sequence[Any]) -> list[int]:
 def result_shape(op: Op, sizes: Sequence[Any], index: int = 0) -> list[int]:
     """The shape of a result: its type's, with the dynamic sizes replaced by ``sizes`` in order."""
     values = iter(sizes)
-    return [int(next(values)) if size is None else size for size in tensor_type(op.result_types[index])[0]]
+    return [int(next(values)) if size is None else size for size in op.static_shape(index)]
 
 
 def split(op: Op, operands: Sequence[Any]) -> list[list[Any]]:
