@@ -82,11 +82,12 @@ def load(op: Op, machine, value: Tensor, *operands) -> Tensor:
     "iree_encoding.set_encoding",
     "iree_encoding.unset_encoding",
     "util.optimization_barrier",
+    "util.numeric.optional_narrow",
     "iree_tensor_ext.compute_barrier.start",
     "iree_tensor_ext.compute_barrier.end",
 )
 def same_value(op: Op, machine, value: Tensor, *_) -> Tensor:
-    # An encoding changes where elements lie in memory, not their values.
+    # An encoding changes where elements lie in memory, not their values; narrowing is allowed, not done.
     return value
 
 

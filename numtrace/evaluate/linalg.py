@@ -29,7 +29,8 @@ STRUCTURED = (
     "linalg.pooling_nhwc_sum", "linalg.pooling_nhwc_max", "linalg.pooling_nhwc_min",
     "linalg.pooling_ncw_sum", "linalg.pooling_ncw_max", "linalg.pooling_nwc_sum",
     "linalg.pooling_nwc_max", "linalg.pooling_nwc_min", "linalg.pooling_ndhwc_sum",
-    "linalg.pooling_ndhwc_max", "linalg.pooling_ndhwc_min",
+    "linalg.pooling_ndhwc_max", "linalg.pooling_ndhwc_min", "linalg.pooling_nhwc_max_unsigned",
+    "linalg.pooling_nhwc_min_unsigned", "linalg.pooling_nwc_max_unsigned", "linalg.pooling_nwc_min_unsigned",
 )  # fmt: skip
 
 

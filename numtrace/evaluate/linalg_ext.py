@@ -136,9 +136,9 @@ class Attention:
     positions in it of the loops over keys.
     """
 
-    def __init__(self, op: Op, shapes: list[tuple[int, ...]]):
-        """``shapes``: of query, key, value, mask (if there is one) and output."""
-        attributes = list(op.attributes["indexing_maps"])
+    def __init__(self, op: Op, shapes: list[tuple[int, ...]], end: int | None = None):
+        """``shapes``: of query, key, value, mask (if there is one) and output, whose maps are those before ``end``."""
+        attributes = list(op.attributes["indexing_maps"])[:end]
         self.query, self.key, self.value, _, *self.mask, self.out = (
             linear_map(attribute.value) for attribute in attributes
         )
