@@ -36,6 +36,7 @@ _WORK = {
     "explain": "numtrace.worker.locate:explain",
     "bisect": "numtrace.worker.bisect:bisect",
     "rerun": "numtrace.worker.rerun:rerun",
+    "audit": "numtrace.worker.audit:audit",
     "dump-code": "numtrace.worker.rerun:dump_code",
 }
 
