@@ -69,7 +69,7 @@ def folded_constants(
 
 
 def _folded(stamp: int, stored: Tensor, element: str, exact: Tensor, own: Tensor) -> Folded | None:
-    if not exact.is_floating_point():
+    if not exact.is_floating_point() or not exact.numel():
         return None
     exact = exact.double()
     stored = stored.double()

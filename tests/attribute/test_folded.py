@@ -65,3 +65,15 @@ def test_another_table_is_left_as_it_is(values: list[float]) -> None:
 
 def test_what_depends_on_an_input_is_not_folded() -> None:
     assert not found(SINES, stamp=8)
+
+
+def test_a_table_without_elements_is_none() -> None:
+    source = Program.parse("""
+    util.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %one = arith.constant dense<1.0> : tensor<0xf32>
+      %0 = math.exp %one : tensor<0xf32> loc("numtrace.6")
+      util.return %x : tensor<4xf32>
+    }
+    """)
+    program = Program.parse('util.global private @table = dense<> : tensor<0xf32> loc("numtrace.6")')
+    assert folded_constants(program, source, source.functions["main"], {"table": torch.zeros(0)}) == {}
