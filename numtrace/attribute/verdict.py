@@ -100,7 +100,8 @@ def judge(
         return Judgement("over-tolerance", _nonfinite(record, beyond) + _golden_apart(golden))
     if tolerant and not all(one["allclose"] for one in record["outputs"]):
         fault = f"{_no_fault(known)} was found" + _remark(known)
-        return Judgement("over-tolerance", f"{_over(record['outputs'])} is over the given tolerance; {fault}")
+        over = f"{_over(record['outputs'])} is over the given tolerance; {fault}"
+        return Judgement("over-tolerance", over + _near_ties(sites))
     known_there = record["split"]["execution_max_abs"] if known else output["max_abs"]
     without = None if tolerant else unjudged(record, sites, known_there)
     if without is not None:

@@ -208,3 +208,18 @@ def test_an_error_that_is_accounted_for_is_no_fault_but_is_said() -> None:
     )
     assert told.verdict == "ok"
     assert "the order of a sum costs the most at mean" in told.reason
+
+
+def test_what_is_over_a_tolerance_and_from_what() -> None:
+    over = FINITE | {"max_abs": 0.5, "allclose": False}
+
+    def told(**changes: Any) -> str:
+        given = record(outputs=[FINITE | {"allclose": True}, over | changes])
+        found = judge(given, [site("verified", near_ties=2)], is_baseline=True, baseline=None, tolerant=True)
+        assert found.verdict == "over-tolerance"
+        return found.reason
+
+    assert told().startswith(
+        "max abs 0.5 is over the given tolerance; no fault was found; near ties: 2 elements"
+    )
+    assert told(golden_max_abs=0.25).startswith("max abs 0.25 from the expected output is over")
