@@ -13,7 +13,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from numtrace.evaluate.affine import Domain, Linear, loop_view, loops_of
+from numtrace.evaluate.affine import Domain, Linear, align, loop_view, loops_of
 
 Operand = tuple[Tensor, tuple[Linear, ...]]
 
@@ -55,6 +55,11 @@ class _Roles:
     def swapped(self) -> _Roles:
         return _Roles(self.b, self.a, self.out)
 
+    @property
+    def elementwise(self) -> bool:
+        """Whether nothing is summed but over the windows, as in a depthwise convolution."""
+        return {*self.a, *self.b} <= {*self.out}
+
     def across(self, a: Operand, b: Operand) -> bool:
         """Whether A as the left factor would be packed across its fastest dimension, and B would not."""
         fastest = loops_of(a[1][-1:]) if a[0].dim() and a[0].stride(-1) == 1 else set()
@@ -73,6 +78,10 @@ class _Factor:
         self._loops = loops_of(self._forms)
         keep = all(form.is_loop for form in self._forms) and cut not in self._loops
         self._kept: dict[tuple[int, ...], Tensor] | None = {} if keep else None
+
+    def view(self, domain: Domain, loops: list[int]) -> Tensor:
+        """The factor in the box ``domain``, broadcastable over ``loops``."""
+        return align(*loop_view(self._value, self._forms, domain), loops)
 
     def matrices(self, domain: Domain) -> Tensor:
         """The batch of matrices in the box ``domain``, summed over the loops that only this factor has."""
@@ -113,6 +122,13 @@ def _add_product(
 ) -> None:
     """Adds to ``out``, in place, over the box ``domain``."""
     size = domain.sizes
+    if roles.elementwise and out[0].dtype.is_floating_point:
+        # As matrices these would be columns, each packed for a product with one number.
+        for point in product(*(range(size[loop]) for loop in windows)):
+            at = domain.at(dict(zip(windows, point, strict=True)))
+            target, loops = loop_view(*out, at)
+            target.addcmul_(left.view(at, loops), right.view(at, loops))
+        return
     groups = (roles.batch, roles.rows, roles.columns)
     moving = bool(loops_of(out[1]).intersection(windows))
     target = accumulator = out[0]

@@ -128,3 +128,16 @@ def test_a_product_of_demoted_operands_is_exact(evaluate):
     a, b, out = numbers([2, 3]).float(), numbers([3, 2]).float(), numbers([2, 2]).float()
     expected = a.double().numpy() @ b.double().numpy() + out.double().numpy()
     np.testing.assert_allclose(evaluate(text, a, b, out)[0].numpy(), expected, rtol=1e-15, atol=1e-15)
+
+
+def test_a_window_over_each_channel_alone(stripe):
+    """[1, 2, 3] by [1, 2] and [10, 20, 30] by [3, 4], on 0.5."""
+    image = torch.tensor([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]], dtype=torch.float64)
+    filters = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64)
+    channel, window = Linear(((0, 1),)), Linear(((1, 1), (2, 1)))
+    out = torch.full((2, 2), 0.5, dtype=torch.float64)
+    result = contract(
+        (image, (channel, window)), (filters, loop(0, 2)), (out, loop(0, 1)), Domain.whole([2, 2, 2])
+    )
+    assert result.tolist() == [[5.5, 8.5], [110.5, 180.5]]
+    assert out.tolist() == [[0.5, 0.5], [0.5, 0.5]]
