@@ -86,7 +86,8 @@ def run_module(
         outcome = Outcome(outputs, loaded.load_s, time.perf_counter() - started)
     except (RuntimeError, ValueError) as error:
         if not failures:
-            raise RunError(f"the program failed on {device}: {_first_line(error)}") from None
+            why = _first_line(error)
+            raise RunError(f"the program failed on {device}: {why}{_f64_hint(why)}") from None
     finally:
         if loaded is not None:
             loaded.close()
@@ -216,6 +217,19 @@ def require_device(device: str) -> None:
         rt.get_device(device, cache=False)
     except (RuntimeError, ValueError) as error:
         raise TargetError(f"device {device} cannot be opened: {_first_line(error)}") from None
+
+
+def _f64_hint(why: str) -> str:
+    """Where IREE computes in f32 what takes f64, it checks its inputs for f64 and reads them as f32."""
+    if "element type mismatch; expected f64" not in why:
+        return ""
+    return (
+        "; IREE made f32 of the model's f64, and no input fits such a program: keep f64 with -- " + KEEP_F64
+    )
+
+
+#: IREE makes f32 of f64 unless this flag is given.
+KEEP_F64 = "--iree-input-demote-f64-to-f32=false"
 
 
 @contextmanager

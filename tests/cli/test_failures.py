@@ -53,6 +53,22 @@ func.func @main(%a: !torch.vtensor<[3,0],f32>, %b: !torch.vtensor<[0,4],f32>) ->
     assert "Stack dump" in (tmp_path / "run" / variant["files"]["worker.log"]).read_text()
 
 
+def test_f64_that_iree_narrows_behind_the_signature(numtrace, tmp_path):
+    """The program checks its inputs for f64 and reads them as f32: with the flag it runs."""
+    (tmp_path / "m.mlir").write_text("""
+func.func @main(%a: !torch.vtensor<[4],f64>) -> !torch.vtensor<[4],f64> {
+  %r = torch.aten.neg %a : !torch.vtensor<[4],f64> -> !torch.vtensor<[4],f64>
+  return %r : !torch.vtensor<[4],f64>
+}
+""")
+    result = numtrace("run", "m.mlir", "--json")
+    (variant,) = result.document["variants"]
+    assert (result.code, variant["status"]) == (3, "run-failed")
+    assert variant["reason"].endswith("keep f64 with -- --iree-input-demote-f64-to-f32=false")
+    kept = numtrace("run", "m.mlir", "--json", "--", "--iree-input-demote-f64-to-f32=false")
+    assert kept.code == 0 and kept.document["variants"][0]["verdict"] == "ok"
+
+
 def test_a_compiler_that_takes_too_long(numtrace, tmp_path):
     steps = "\n".join(f"%{i + 1} = math.erf %{i} : f32" for i in range(1500))
     body = f"%0 = arith.addf %a, %a : f32\n{steps}\n%r = arith.addf %1500, %a : f32"
