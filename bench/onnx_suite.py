@@ -196,6 +196,9 @@ def report(accepted: list[Path]) -> int:
     if len(results) == len(accepted):
         for cases in stale:
             print(f"a reason without a case: {', '.join(cases)}")
+    commits = Counter(result["commit"] for result in results.values())
+    if len(commits) > 1:
+        print(f"results of several commits: {_counts(commits)}")
     print(f"{len(accepted)} cases accepted by iree-compile, {len(results)} judged: {_counts(verdicts)}")
     print(f"evaluator: {_counts(evaluator)}")
     print(

@@ -86,6 +86,6 @@ def test_the_report(
     mine = [reason for reason in suite._reasons() if name in reason["cases"]]
     monkeypatch.setattr(suite, "_reasons", lambda: mine)
     (tmp_path / name).mkdir()
-    result = {"verdict": verdict, "evaluator": evaluator, "compiled": compiled, "reason": ""}
+    result = {"commit": "abc", "verdict": verdict, "evaluator": evaluator, "compiled": compiled, "reason": ""}
     (tmp_path / name / "result.json").write_text(json.dumps(result))
     assert suite.report([tmp_path / name]) == code

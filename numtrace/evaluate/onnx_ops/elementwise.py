@@ -17,7 +17,7 @@ def _plain(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return lambda op, *operands: function(*operands)
 
 
-for _name, _function in {
+_PLAIN: dict[str, Callable[..., Tensor]] = {
     "Abs": torch.abs, "Neg": torch.neg, "Exp": torch.exp, "Log": torch.log, "Sqrt": torch.sqrt, "Floor": torch.floor,
     "Ceil": torch.ceil, "Sign": torch.sign, "Sin": torch.sin, "Cos": torch.cos, "Tan": torch.tan, "Asin": torch.asin,
     "Acos": torch.acos, "Atan": torch.atan, "Sinh": torch.sinh, "Cosh": torch.cosh, "Tanh": torch.tanh,
@@ -26,7 +26,8 @@ for _name, _function in {
     "IsNaN": torch.isnan, "Identity": lambda x: x, "And": torch.logical_and, "Or": torch.logical_or,
     "Xor": torch.logical_xor, "PRelu": lambda x, slope: torch.where(x < 0, slope * x, x), "Where": torch.where,
     "Softplus": lambda x: torch.logaddexp(x, torch.zeros((), dtype=x.dtype)),
-}.items():  # fmt: skip
+}  # fmt: skip
+for _name, _function in _PLAIN.items():
     evaluates_onnx(_name)(_plain(_function))
 
 

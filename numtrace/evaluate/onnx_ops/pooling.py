@@ -41,13 +41,13 @@ def average_pool(op: Op, x: Tensor) -> Tensor:
         return torch.nn.functional.pad(value, [n for pair in reversed(outer) for n in pair])
 
     def summed(value: Tensor) -> Tensor:
-        total: Tensor | float = 0.0
+        total = torch.zeros((), dtype=value.dtype)
         for offsets in product(*map(range, kernel)):
             window = tuple(
                 slice(offset * d, offset * d + (n - 1) * s + 1, s)
                 for offset, d, n, s in zip(offsets, dilations, extents, strides, strict=True)
             )
             total = total + value[(..., *window)]
-        return torch.as_tensor(total)
+        return total
 
     return summed(padded(x, 0.0)) / summed(padded(counted, included))
