@@ -9,6 +9,8 @@ from torch import Tensor
 _APART = 2.0**20
 #: … unless they may be what float64 left of a cancellation among the large ones.
 _NOISE = 2.0**40
+#: Of these torch knows no arithmetic.
+_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 #: Larger than any number that a network computes with: a mask's lowest value.
 _SENTINEL = 2.0**60
 
@@ -17,6 +19,7 @@ def largest(value: Tensor) -> float:
     """The largest finite magnitude; 0 where there is none."""
     if not value.numel():
         return 0.0
+    value = value.double() if value.dtype in _UNSIGNED else value
     low, high = (float(end) for end in torch.aminmax(value))
     top = max(-low, high)
     if top == top and top != float("inf"):
@@ -33,6 +36,7 @@ def sizes(value: Tensor) -> tuple[float, float, float]:
     """
     if value.dtype == torch.bool:
         return 1.0, 1.0, 0.0
+    value = value.double() if value.dtype in _UNSIGNED else value
     top = largest(value)
     edge = top / _APART
     magnitude = value.abs()

@@ -32,3 +32,10 @@ def test_masks_do_not_set_the_size_of_the_scores() -> None:
 def test_what_a_cancellation_left_is_no_group_of_its_own() -> None:
     # 1e-16 beside 1 is what float64 leaves of 1 - 1.
     assert sizes(f64(1.0, 1e-16)) == (1.0, 1.0, 0.0)
+
+
+def test_wide_unsigned_integers_have_a_size() -> None:
+    for dtype in (torch.uint16, torch.uint32, torch.uint64):
+        value = torch.tensor([3, 2**15 + 1], dtype=dtype)
+        assert largest(value) == 32769.0
+        assert sizes(value) == (32769.0, 32769.0, 0.0)
