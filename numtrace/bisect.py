@@ -17,7 +17,8 @@ from numtrace.passes import probe
 from numtrace.passes.model import Variant
 from numtrace.preparation import begin, result
 from numtrace.report.progress import Progress
-from numtrace.request import Request, backend, with_defaults
+from numtrace.request import Request
+from numtrace.targets import backend, with_defaults
 
 _EXIT = {"found": ExitCode.FINDING, "unchanged": ExitCode.OK, "inconclusive": ExitCode.INCONCLUSIVE}
 

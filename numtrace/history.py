@@ -120,6 +120,7 @@ class History:
             constants=msgspec.convert(event["constants"], list[schema.Constant]),
             coverage=coverage(sites),
             traced_equal=event["traced_equal"],
+            repeats=None if event["repeats"] is None else msgspec.convert(event["repeats"], schema.Repeats),
             nonfinite_origin=None
             if event["nonfinite_origin"] is None
             else msgspec.convert(event["nonfinite_origin"], schema.Origin),

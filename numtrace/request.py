@@ -15,9 +15,10 @@ from numtrace.instrument.parameters import parse_scope
 from numtrace.passes import commandline, probe, registry
 from numtrace.passes.model import Pass
 from numtrace.passes.variants import MODES, parse_modes
+from numtrace.targets import device_for, with_target
 
-#: The flags of a run that names no target.
-DEFAULT_FLAGS = ("--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host")
+#: The device of a command that runs nothing on any.
+DEVICE = "local-task"
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Request:
     seed: int = 0
     seeds: int = 1
     modes: frozenset[str] = frozenset(MODES)
-    device: str = "local-task"
+    device: str = DEVICE
     threads: int = 0
     python: str | None = None
     out: Path | None = None
@@ -46,31 +47,11 @@ class Request:
     notices: tuple[str, ...] = ()
 
 
-def with_defaults(flags: tuple[str, ...]) -> list[str]:
-    """The user's flags, with a target where they name none."""
-    result = list(flags)
-    if not any(
-        flag.startswith(("--iree-hal-target-backends", "--iree-hal-target-device")) for flag in result
-    ):
-        result.insert(0, DEFAULT_FLAGS[0])
-    if any("llvm-cpu" in flag for flag in result) and not any(
-        flag.startswith("--iree-llvmcpu-target-cpu") for flag in result
-    ):
-        result.insert(1, DEFAULT_FLAGS[1])
-    return result
-
-
-def backend(flags: list[str]) -> str:
-    for flag in flags:
-        if flag.startswith(("--iree-hal-target-backends=", "--iree-hal-target-device=")):
-            return flag.split("=", 1)[1]
-    return ""
-
-
 def make_request(
     *, model: str, passes: Sequence[str], command: str, arguments: Sequence[str], **options: Any
 ) -> Request:
-    """The request for ``numtrace run``; options are those of the command line by name.
+    """The request for ``numtrace run``; options are those of the command line by name, and ``runs``: false for a
+    command that runs no code of the target, which may then be one that this host has no device for.
 
     What a pasted command says comes first, an option given besides it wins.
 
@@ -85,12 +66,13 @@ def make_request(
     pasted = commandline.parse(command, known) if command else commandline.parse_arguments(arguments, known)
     if model and pasted.model and model != pasted.model:
         raise UsageError(f"two models were given: {model} and, in the command line, {pasted.model}; give one")
+    flags = with_target(pasted.flags, options["target"])
     given = [parse_scope(text) for text in (options["params"] or pasted.params)]
     expected = options["expected"] or [Path(text.removeprefix("@")) for text in pasted.expected]
     return Request(
         model=model or pasted.model or models.DEFAULT,
         passes=tuple(_passes(passes, pasted.pipeline, python)),
-        flags=pasted.flags,
+        flags=flags,
         params=tuple(given),
         inputs=tuple(options["inputs"] or pasted.inputs),
         expected=tuple(expected),
@@ -99,7 +81,7 @@ def make_request(
         seed=options["seed"],
         seeds=_seeds(options["seeds"], options["inputs"] or pasted.inputs),
         modes=parse_modes(options["modes"]),
-        device=pasted.device or options["device"],
+        device=device_for(flags, options["device"] or pasted.device) if options["runs"] else DEVICE,
         threads=options["threads"],
         python=python,
         out=options["out"],

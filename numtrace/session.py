@@ -19,7 +19,8 @@ from numtrace.passes.model import Variant
 from numtrace.passes.variants import variants
 from numtrace.preparation import begin
 from numtrace.report.progress import Progress
-from numtrace.request import Request, backend, with_defaults
+from numtrace.request import Request
+from numtrace.targets import backend, with_defaults
 
 
 class Session:

@@ -80,8 +80,8 @@ def judge(
     golden = record.get("golden")
     if golden and golden["off"] and record["reference"] == "self":
         return Judgement("inconclusive", _golden_off(golden))
-    if not record["traced_equal"]:
-        return Judgement("inconclusive", "the traced program's output is not bit-equal to the plain one's")
+    if not record["traced_equal"] and not (record.get("repeats") or {"within": False})["within"]:
+        return Judgement("inconclusive", _traced(record))
     if uncovered:
         return Judgement(
             "inconclusive", f"{len(uncovered)} sites could not be evaluated, though none reaches the output"
@@ -295,3 +295,16 @@ def _rounding(record: dict[str, Any], output: dict[str, Any], findings: Sequence
             f"; the order of a sum costs the most at {listed([one['op'] for one in sums])}, see its finding"
         )
     return text
+
+
+def _traced(record: dict[str, Any]) -> str:
+    repeats = record.get("repeats")
+    if not repeats:
+        return "the traced program's output is not bit-equal to the plain one's"
+    apart, away = (
+        "a NaN or Inf" if repeats[key] is None else f"{repeats[key]:.3g}" for key in ("spread", "traced")
+    )
+    return (
+        f"the traced program's output is {away} away from the plain one's, which in {repeats['runs']} runs differ "
+        f"by {apart}"
+    )

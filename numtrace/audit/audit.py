@@ -21,7 +21,7 @@ from numtrace.errors import ExitCode, RunError
 from numtrace.passes import listing, pipeline, registry
 from numtrace.preparation import make_folder
 from numtrace.report.progress import Progress
-from numtrace.request import with_defaults
+from numtrace.targets import with_defaults
 from numtrace.workers import Worker, raised
 
 #: Its file in the directory.

@@ -22,6 +22,7 @@ from numtrace.cli.options import (
     Python,
     RunTimeout,
     Seed,
+    Target,
     command_text,
 )
 from numtrace.cli.output import standard_output
@@ -38,6 +39,7 @@ def bisect(
     function: Function = "",
     attention: Form = "",
     seed: Seed = 0,
+    target: Target = "",
     threads: Annotated[int, typer.Option(min=0, help="Threads of torch; 0 is all cores.")] = 0,
     every: Annotated[
         bool, typer.Option("--every", help="Evaluate after every pass of every stage, not a few: slow.")
@@ -63,7 +65,7 @@ def bisect(
     request = make_request(
         model=model, passes=passes, command=command_text(command), arguments=COMPILER_ARGUMENTS,
         params=params, inputs=inputs, expected=[], function=function, attention=attention, seed=seed,
-        seeds=1, modes="all", device="local-task", threads=threads or len(os.sched_getaffinity(0)),
+        seeds=1, modes="all", target=target, device="", runs=False, threads=threads or len(os.sched_getaffinity(0)),
         python=python, out=out, atol=None, rtol=None, psnr=None, image=False,
         compile_timeout=compile_timeout, run_timeout=run_timeout,
     )  # fmt: skip

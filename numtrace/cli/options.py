@@ -26,6 +26,9 @@ Inputs = Annotated[
 Function = Annotated[str, typer.Option(help="The entry function.")]
 Form = Annotated[str, typer.Option(help="Form of a built-in model's attention: decomposed or op.")]
 Seed = Annotated[int, typer.Option(help="Seed of random inputs.")]
+Target = Annotated[
+    str, typer.Option(help="What to compile for: llvm-cpu (the default), vmvx, or another of iree-compile's.")
+]
 Python = Annotated[
     str, typer.Option(help="Python interpreter of the environment with the IREE build to use.")
 ]

@@ -22,6 +22,7 @@ from numtrace.cli.options import (
     Python,
     RunTimeout,
     Seed,
+    Target,
     command_text,
 )
 from numtrace.cli.output import standard_output
@@ -44,7 +45,10 @@ def run(
     modes: Annotated[
         str, typer.Option("--variants", help="Which variants: of alone, pairs, all.")
     ] = "alone,pairs,all",
-    device: Annotated[str, typer.Option(help="IREE device to run on.")] = "local-task",
+    target: Target = "",
+    device: Annotated[
+        str, typer.Option(help="IREE device to run on, such as local-sync; the target's usual one without.")
+    ] = "",
     threads: Annotated[int, typer.Option(min=0, help="Threads of IREE and of torch; 0 is all cores.")] = 0,
     python: Python = "",
     out: Out = None,
@@ -71,7 +75,8 @@ def run(
     request = make_request(
         model=model, passes=passes, command=command_text(command), arguments=COMPILER_ARGUMENTS,
         params=params, inputs=inputs, expected=expected, function=function, attention=attention, seed=seed,
-        seeds=seeds, modes=modes, device=device, threads=threads or len(os.sched_getaffinity(0)),
+        seeds=seeds, modes=modes, target=target, device=device, runs=True,
+        threads=threads or len(os.sched_getaffinity(0)),
         python=python, out=out, atol=atol, rtol=rtol, psnr=psnr, image=image,
         known=known, compile_timeout=compile_timeout, run_timeout=run_timeout,
     )  # fmt: skip

@@ -125,6 +125,19 @@ class TorchError(msgspec.Struct, frozen=True, kw_only=True):
     max_abs: float | None
 
 
+class Repeats(msgspec.Struct, frozen=True, kw_only=True):
+    """Plain runs of a program that does not give the same values each time, and the traced one beside them.
+
+    ``spread``: how far two of them are apart, max abs; ``traced``: how far the traced output is from the nearest of
+    them; null for a NaN or Inf on one side. ``within``: that is no more than twice the spread.
+    """
+
+    runs: int
+    spread: float | None
+    traced: float | None
+    within: bool
+
+
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
     """Max abs at the output for each seed; the variant's numbers are those of the worst."""
 
@@ -183,6 +196,8 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     coverage: Coverage | None = None
     traced_equal: bool | None = None
     """Output of the traced program bit-equal to that of a plain single-shot compile."""
+    repeats: Repeats | None = None
+    """Where it is not: what other plain runs gave; none where those are bit-equal."""
     nonfinite_origin: Origin | None = None
     timings: Timings | None = None
     directory: str | None = None

@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from numtrace.errors import RunError, TargetError, UsageError
+from numtrace.errors import RunError
 from numtrace.instrument.dtypes import to_numpy, to_torch
 
 rt._binding.disable_leak_checker()  # nanobind's warnings at exit are noise
@@ -199,24 +199,6 @@ def _tensor(view: rt.HalBufferView) -> torch.Tensor:
     carrier = dtype if dtype.isbuiltin and dtype != np.bool_ else np.dtype(f"uint{8 * dtype.itemsize}")
     array = np.array(view.map().asarray(shape, carrier))
     return to_torch(array.view(dtype))
-
-
-def require_device(device: str) -> None:
-    """Makes sure that ``device`` can be opened, before anything is compiled for it.
-
-    Raises:
-        UsageError: IREE's runtime has no such driver (the message lists what it has).
-        TargetError: the driver is there, its device or library is not.
-    """
-    drivers = rt.query_available_drivers()
-    if device.partition("://")[0] not in drivers:
-        raise UsageError(
-            f"--device {device} is not known; this IREE runtime has {', '.join(sorted(drivers))}"
-        )
-    try:
-        rt.get_device(device, cache=False)
-    except (RuntimeError, ValueError) as error:
-        raise TargetError(f"device {device} cannot be opened: {_first_line(error)}") from None
 
 
 def _f64_hint(why: str) -> str:

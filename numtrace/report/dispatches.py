@@ -58,7 +58,7 @@ def _facts(variant: Variant, width: int) -> list[Text]:
         origin = variant.nonfinite_origin
         lines += labelled("NaN or Inf", f"first made by {origin.op}, at {origin.site}", width, "bold red")
     if variant.traced_equal is False:
-        lines += labelled("trace", "the traced output differs from the untraced one", width, "yellow")
+        lines += labelled("trace", _traced(variant), width, "yellow")
     additivity = [site.additivity for site in variant.sites if site.additivity is not None]
     if additivity:
         text = f"the three terms add up to within {max(additivity):.3g} ulp of float64 at every site"
@@ -196,3 +196,11 @@ def _worst(
     if any(s.tainted for s in shown):
         lines.append(Text("  ~ tainted: downstream of an uncovered site", style="yellow"))
     return lines
+
+
+def _traced(variant: Variant) -> str:
+    repeats = variant.repeats
+    if repeats is None:
+        return "the traced output differs from the untraced one"
+    away, apart = ("a NaN or Inf" if gap is None else number(gap) for gap in (repeats.traced, repeats.spread))
+    return f"untraced runs differ by {apart} ({repeats.runs} of them); the traced one is {away} away from the nearest"

@@ -52,11 +52,14 @@ def _compiler() -> tuple[str, str]:
 
 
 def _devices() -> tuple[str, str]:
-    import iree.runtime as rt
+    from numtrace.instrument.devices import devices
 
-    drivers = sorted(rt.query_available_drivers())
-    missing = [name for name in ("local-task", "local-sync") if name not in drivers]
-    return ", ".join(drivers), f"no driver {', '.join(missing)}" if missing else ""
+    found = devices()
+    usable = [name for name, why in found.items() if not why]
+    text = "; ".join(
+        [", ".join(usable) or "none", *(f"not {name}: {why}" for name, why in found.items() if why)]
+    )
+    return text, "" if usable else "no device can be opened"
 
 
 def _host() -> tuple[str, str]:

@@ -67,6 +67,9 @@ def audit(job: dict[str, Any], channel: Channel) -> None:
             told = subject.after(managers[pipeline])
             witness: dict[str, Any] = {}
             if told.outcome == "changes":
+                channel.stage(
+                    program["name"], timed=False, at=[number, index]
+                )  # compiling takes its own time
                 witness = subject.run()
                 if not witness["confirmed"]:
                     told = replace(

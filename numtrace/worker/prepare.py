@@ -20,10 +20,11 @@ from numtrace.errors import CompileError, InputError, ModelError
 from numtrace.evaluate.onnx_ops.registry import covers
 from numtrace.evaluate.program import Program, walk
 from numtrace.instrument.compiler import compile_file, phase
+from numtrace.instrument.devices import require_device
 from numtrace.instrument.dtypes import is_ml_dtype, numpy_dtype, to_numpy, to_torch, torch_dtype
 from numtrace.instrument.failure import name_ops
 from numtrace.instrument.inputs import load_golden, load_inputs
-from numtrace.instrument.runtime import require_device, run_module
+from numtrace.instrument.runtime import run_module
 from numtrace.instrument.tensor_type import TensorType
 from numtrace.worker.channel import Channel
 from numtrace.worker.modules import archives, required_parameters

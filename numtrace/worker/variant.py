@@ -38,6 +38,7 @@ from numtrace.worker.exact import folded, make_reference
 from numtrace.worker.modules import archives, arguments, entry, load_globals
 from numtrace.worker.outcome import outcome_fields
 from numtrace.worker.prepare import stored_inputs
+from numtrace.worker.repeats import repeats
 from numtrace.worker.witness import same_bits
 
 
@@ -99,6 +100,14 @@ def _run(variant: Variant) -> None:
     trajectory.settle_outputs(expected)
     traced_s = time.perf_counter() - traced_at
 
+    equal, again = same_bits(outcome.outputs, plain_run.outputs, None), None
+    if not equal:
+        channel.stage("run again, to see whether runs differ", timed=True)
+
+        def run_again() -> list[Tensor]:
+            return run_module(plain, job["function"], inputs, providers, device=job["device"]).outputs
+
+        again = repeats(run_again, plain_run.outputs, outcome.outputs)
     findings = codegen_findings(variant, records, seed)
     channel.stage("compare outputs", timed=True)
     same_dtype = torch_error(variant, flow, params, inputs, expected)
@@ -111,7 +120,8 @@ def _run(variant: Variant) -> None:
         else len(computing(changed, variant.table)),
         changed=computing(changed or [], variant.table),
         no_longer_read=[variant.table[stamp]["name"] for stamp in no_longer_read(variant, changed or [])],
-        traced_equal=same_bits(outcome.outputs, plain_run.outputs, None),
+        traced_equal=equal,
+        repeats=again,
         torch_same_dtype=same_dtype,
         spread=spread,
         findings=findings,

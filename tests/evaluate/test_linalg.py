@@ -250,14 +250,15 @@ def test_softmax(evaluate):
 @pytest.mark.parametrize(("kind", "start", "expected"), [("max", 0, [255, 255, 200]), ("min", -1, [3, 7, 7])])
 def test_unsigned_pooling_compares_bytes(evaluate, kind, start, expected):
     """Windows of two of the bytes 3, 255, 7 and 200, which as i8 are 3, -1, 7 and -56."""
-    text = """
+    text = f"""
     util.func public @main(%a: tensor<1x4x1xi8>, %c: tensor<1x3x1xi8>) -> tensor<1x3x1xi8> {{
       %w = tensor.empty() : tensor<2xi8>
-      %0 = linalg.pooling_nwc_{kind}_unsigned {{dilations = dense<1> : tensor<1xi64>, strides = dense<1> : tensor<1xi64>}}
+      %0 = linalg.pooling_nwc_{kind}_unsigned
+          {{dilations = dense<1> : tensor<1xi64>, strides = dense<1> : tensor<1xi64>}}
           ins(%a, %w : tensor<1x4x1xi8>, tensor<2xi8>) outs(%c : tensor<1x3x1xi8>) -> tensor<1x3x1xi8>
       util.return %0 : tensor<1x3x1xi8>
     }}
-    """.format(kind=kind)
+    """
     a = torch.tensor([3, -1, 7, -56], dtype=torch.int8).reshape(1, 4, 1)
     (result,) = evaluate(text, a, torch.full((1, 3, 1), start, dtype=torch.int8))
     assert (result.flatten().int() % 256).tolist() == expected
