@@ -13,6 +13,7 @@ from numtrace.evaluate import (  # noqa: F401
     online_attention,
     onnx_ops,
     ordering,
+    packing,
     quantization,
     scatter,
     structured,
