@@ -209,7 +209,7 @@ def _audited(
                 path = place / f"{program.name}.{side}.mlir"
                 write_bytes(path, text.encode())
                 files[side] = path.relative_to(folder).as_posix()
-        keys = ("outcome", "reason", "max_abs", "rel", "confirmed", "witness")
+        keys = ("outcome", "reason", "max_abs", "rel", "confirmed", "ran", "witness")
         said = {key: event[key] for key in keys if key in event}
         findings.append(msgspec.convert({"program": program.name, **said, **files}, Finding))
     return Audited(

@@ -29,7 +29,8 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True):
 
     Where the exact outputs differ, the largest difference, absolute and relative, null where one side is NaN or Inf.
     ``confirmed``: whether compiled code of the two programs differs in the same way; null where they could not be
-    run. ``changes`` is confirmed; what is not is ``untold``. ``before`` and ``after`` are the files of the two.
+    run; ``ran``: by how much. ``changes`` is confirmed; what is not is ``untold``. ``before`` and ``after`` are the
+    files of the two.
     """
 
     program: str
@@ -38,6 +39,7 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True):
     max_abs: float | None = None
     rel: float | None = None
     confirmed: bool | None = None
+    ran: float | None = None
     witness: str = ""
     before: str = ""
     after: str = ""
@@ -108,6 +110,7 @@ def worse(document: Audit, earlier: Audit) -> list[tuple[str, Finding]]:
     return [
         (audited.name, finding)
         for audited in document.passes
+        if not audited.same_as
         for finding in audited.findings
         if OUTCOMES.index(finding.outcome) < before.get((audited.name, finding.program), len(OUTCOMES))
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,13 +10,16 @@ from rich.console import Console
 from rich.text import Text
 
 from numtrace.audit.document import OUTCOMES, Audit, Audited, Finding
-from numtrace.report.figures import number, visible
+from numtrace.passes.listing import PREPROCESSING
+from numtrace.report.figures import number
 from numtrace.report.layout import Column, heading, labelled, paragraph, table
 from numtrace.report.progress import duration
 from numtrace.report.terminal import show_lines, width_of
 
 #: Programs that are named under one reason.
 MOST = 4
+#: What differs between the reasons of two programs of other sizes and types.
+_SIZES = re.compile(r"'tensor<[^']*'|\d+")
 _STYLES = {"changes": "bold red", "crashes": "red", "fails": "yellow", "untold": "yellow"}
 _SAID = {
     "changes": "changes the mathematics",
@@ -68,17 +72,30 @@ def worse_lines(found: Sequence[tuple[str, Finding]], width: int) -> list[Text]:
 
 
 def _table(rows: Sequence[Audited], width: int) -> list[Text]:
+    """The passes under their families, whose name is not repeated."""
     if not rows:
         return [Text("no pass does anything to any program")]
     name = Column("pass", shrinks=True)
     counts = {outcome: Column(outcome, right=True) for outcome in OUTCOMES}
     for row in rows:
-        name.add(row.name)
+        name.add("  " + row.name.removeprefix(_family(row)))
         for outcome, column in counts.items():
             count = row.counts[outcome]
             column.add(str(count) if count else "·", _STYLES.get(outcome, "") if count else "dim")
     header, lines = table((name, *counts.values()), width)
-    return [header, *lines]
+    shown, family = [header], None
+    for row, line in zip(rows, lines, strict=True):
+        if _family(row) != family:
+            family = _family(row)
+            shown.append(Text(f"{family}…" if family else "others", style="dim"))
+        shown.append(line)
+    return shown
+
+
+def _family(row: Audited) -> str:
+    """What the names of many passes begin with."""
+    families = (pattern.removesuffix("*") for pattern in PREPROCESSING)
+    return next((family for family in families if row.name.startswith(family)), "")
 
 
 def _details(row: Audited, rows: Sequence[Audited], folder: Path, width: int) -> list[Text]:
@@ -99,25 +116,24 @@ def _details(row: Audited, rows: Sequence[Audited], folder: Path, width: int) ->
         lines += labelled("before", str(folder / smallest.before), width)
         lines += labelled("after", str(folder / smallest.after), width)
     for outcome in ("crashes", "fails", "untold"):
-        reasons: dict[str, list[str]] = {}
+        alike: dict[str, list[Finding]] = {}
         for finding in row.findings:
             if finding.outcome == outcome:
-                reasons.setdefault(finding.reason, []).append(finding.program)
-        for reason, programs in reasons.items():
-            more = f" and {len(programs) - MOST} more" if len(programs) > MOST else ""
-            text = f"{', '.join(programs[:MOST])}{more}: {reason}"
-            lines += labelled(outcome, visible(text), width, style=_STYLES[outcome])
+                alike.setdefault(_SIZES.sub("", finding.reason), []).append(finding)
+        for findings in alike.values():
+            names = ", ".join(finding.program for finding in findings[:MOST])
+            more = f" and {len(findings) - MOST} more" if len(findings) > MOST else ""
+            lines += labelled(outcome, f"{names}{more}: {findings[0].reason}", width, style=_STYLES[outcome])
     return lines
 
 
 def _changes(changes: Sequence[Finding], width: int) -> list[Text]:
     program, size = Column("changes", shrinks=True), Column("max abs", right=True)
-    relative, run = Column("relative", right=True), Column("and when it is run", shrinks=True)
+    relative, run = Column("relative", right=True), Column("compiled and run", right=True)
     for finding in changes:
         program.add(finding.program, "bold red")
-        size.add("NaN or Inf" if finding.max_abs is None else number(finding.max_abs))
-        relative.add("" if finding.rel is None else number(finding.rel))
-        run.add(finding.witness)
+        for column, value in ((size, finding.max_abs), (relative, finding.rel), (run, finding.ran)):
+            column.add("NaN or Inf" if value is None else number(value))
     header, lines = table((program, size, relative, run), width, indent=2)
     return [header, *lines]
 
@@ -128,7 +144,8 @@ def _closing(document: Audit, width: int) -> list[Text]:
         names = list(dict.fromkeys(_name(row) for row in document.passes if row.counts[outcome]))
         pairs = sum(row.counts[outcome] for row in document.passes if not row.same_as)
         if names:
-            text = f"{said}: {', '.join(names)} ({pairs} times)"
+            programs = "once" if pairs == 1 else f"{pairs} times"
+            text = f"{said}: {', '.join(names)} ({programs})"
             lines += paragraph(text, width, style="bold red" if outcome == "changes" else "bold")
     return lines or [Text("every pass keeps the mathematics of every program", style="bold")]
 

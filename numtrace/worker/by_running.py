@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,8 @@ def by_running(
     seen = _gap(ran_before, ran_after)
     confirmed = change > 0 and max(errors) <= _PART * change
     apart = "" if confirmed else f", and from their own exact values by {errors[0]:.3g} and {errors[1]:.3g}"
-    return {"confirmed": confirmed, "witness": f"{how}, the two differ by {seen:.3g}{apart}"}
+    said = f"{how}, the two differ by {seen:.3g}{apart}"
+    return {"confirmed": confirmed, "witness": said, "ran": seen if isfinite(seen) else None}
 
 
 def _run(
