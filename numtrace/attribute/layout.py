@@ -73,7 +73,9 @@ def layouts(
             continue
         mine = _boundaries([value[dim] for dim in order])
         if mine <= boundaries or boundaries <= mine:
-            yield Layout((*unit, *order), window)
+            # Dimensions that were split may have been permuted among each other: 32x384 in 2x12x16x32 is no 384x32
+            # though 2·12·16 is 384, but 2x16x12x32 with the heads first.
+            yield Layout((*unit, *order), window, known=boundaries <= mine)
 
 
 def _boundaries(sizes: list[int]) -> frozenset[int]:

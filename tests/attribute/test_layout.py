@@ -38,3 +38,13 @@ def test_placing_permutes_and_reshapes() -> None:
     value = torch.arange(6.0).reshape(1, 2, 3)
     layout = Layout((0, 2, 1), None)
     assert layout.place(value, torch.empty(6)).tolist() == [0, 3, 1, 4, 2, 5]
+
+
+def test_a_transposition_that_is_split_is_a_guess() -> None:
+    """32x384 in 2x12x16x32: 384x32 with 384 split would fit, and so do heads of 12x32 brought to the front."""
+    assert {layout.permutation: layout.known for layout in layouts((32, 384), (2, 12, 16, 32), None)} == {
+        None: False,
+        (1, 0): False,
+    }
+    merged = {layout.permutation: layout.known for layout in layouts((1, 4, 2, 3), (6, 4), None)}
+    assert merged == {None: False, (0, 2, 3, 1): True, (0, 3, 2, 1): True}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +123,7 @@ def edited(stage: str, edit: Callable[[str], str]) -> Iterator[None]:
 
     The program without traces, which is compiled in one go otherwise, is compiled from there as well.
     """
-    phase, whole = compilation.phase, variant.compile_file
+    phase, whole = compilation.phase, variant.Compilation
 
     def editing(source: Path, target: Path, start: str | None, end: str | None, *more: Any) -> str:
         printed = phase(source, target, start, end, *more)
@@ -131,14 +131,22 @@ def edited(stage: str, edit: Callable[[str], str]) -> Iterator[None]:
             target.write_text(edit(target.read_text()))
         return printed
 
-    def going_on(source: Path, target: Path, flags: Sequence[str], *, timeout: float | None) -> str:
-        return phase(target.with_name("flow.mlir"), target, "flow", None, flags, timeout)
+    class GoingOn(AbstractContextManager):
+        def __init__(self, source: Path, target: Path, flags: Sequence[str], *, timeout: float | None):
+            self._target, self._flags, self._timeout = target, flags, timeout
 
-    compilation.phase, variant.compile_file = editing, going_on
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def wait(self) -> str:
+            flow = self._target.with_name("flow.mlir")
+            return phase(flow, self._target, "flow", None, self._flags, self._timeout)
+
+    compilation.phase, variant.Compilation = editing, GoingOn
     try:
         yield
     finally:
-        compilation.phase, variant.compile_file = phase, whole
+        compilation.phase, variant.Compilation = phase, whole
 
 
 def compiled_to(stage: str, source: Path, folder: Path) -> str:
