@@ -179,6 +179,16 @@ def test_an_lstm_with_peepholes(evaluate):
     assert h.item() == pytest.approx(sigmoid(1 + c) * math.tanh(c), rel=1e-14)
 
 
+def test_spectra_of_windows(onnx):
+    """1 2 3 4 in frames of two, two apart, weighted 1 and 0.5: sums and differences of (1, 1) and (3, 2)."""
+    operands = [
+        ("[1,4,1],f32", torch.tensor([[[1.0], [2.0], [3.0], [4.0]]])), ("[],si64", torch.tensor(2)),
+        ("[2],f32", torch.tensor([1.0, 0.5])),
+    ]  # fmt: skip
+    made = onnx("STFT", "", "[1,2,2,2],f32", *operands)
+    assert made.tolist() == [[[[2.0, 0.0], [0.0, 0.0]], [[5.0, 0.0], [1.0, 0.0]]]]
+
+
 def test_what_is_not_covered(onnx):
     assert covers("Resize", {"torch.onnx.mode"}) and not covers("Resize", {"torch.onnx.antialias"})
     assert not covers("NonMaxSuppression", set())

@@ -10,4 +10,5 @@ from numtrace.evaluate.onnx_ops import (  # noqa: F401
     recurrent,
     resize,
     sampling,
+    spectra,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -43,10 +44,10 @@ def average_pool(op: Op, x: Tensor) -> Tensor:
     def summed(value: Tensor) -> Tensor:
         total = torch.zeros((), dtype=value.dtype)
         for offsets in product(*map(range, kernel)):
-            window = tuple(
+            window: list[Any] = [
                 slice(offset * d, offset * d + (n - 1) * s + 1, s)
                 for offset, d, n, s in zip(offsets, dilations, extents, strides, strict=True)
-            )
+            ]
             total = total + value[(..., *window)]
         return total
 
