@@ -138,7 +138,14 @@ def runnable(texts: Sequence[str], python: str | None = None) -> tuple[dict[str,
 
 
 def decomposing(python: str | None = None) -> str:
-    """A pipeline of the passes that take IREE's own ops apart into those that every backend has code for."""
-    found = [one.name for one in listed(python) if one.name.startswith("iree-linalg-ext-decompose-")]
+    """A pipeline of the passes that take IREE's own ops apart into those that every backend has code for.
+
+    Into loops where there is a choice: unrolled, some take twenty times as long to compile.
+    """
+    found = [
+        one.name + ("{unroll=false}" if any(option.name == "unroll" for option in one.options) else "")
+        for one in listed(python)
+        if one.name.startswith("iree-linalg-ext-decompose-")
+    ]
     whole, _ = runnable(found, python)
     return pipeline.wrap(text for text in whole.values())
