@@ -35,7 +35,7 @@ def function(arguments: Mapping[str, str], body: str, results: Mapping[str, str]
     """A module of one function; ``arguments`` and ``results`` are types by name."""
     given = ", ".join(f"%{name}: {type_}" for name, type_ in arguments.items())
     names, types = ", ".join(f"%{name}" for name in results), ", ".join(results.values())
-    return f"util.func public @main({given}) -> ({types}) {{\n{body.strip()}\n  util.return {names} : {types}\n}}\n"
+    return f"util.func public @main({given}) -> ({types}) {{\n  {body.strip()}\n  util.return {names} : {types}\n}}\n"
 
 
 def structured(

@@ -26,6 +26,10 @@ def list_passes(
             "--pass", metavar="GLOB", help="Audit these of the passes that iree-opt lists; repeatable."
         ),
     ] = [],  # noqa: B006
+    programs: Annotated[
+        list[str],
+        typer.Option("--program", metavar="GLOB", help="Audit with these programs only; repeatable."),
+    ] = [],  # noqa: B006
     against: Annotated[
         Path | None,
         typer.Option(help="The JSON of an earlier audit: only what is worse than there counts for the exit."),
@@ -44,15 +48,20 @@ def list_passes(
     from numtrace.report.terminal import make_console
 
     if audit:
-        raise typer.Exit(_audit(patterns, against, out or Path("numtrace-audit"), json_, python or None))
-    if patterns or against or out or json_:
-        raise UsageError("--pass, --against, --out and --json belong to --audit; add it")
+        raise typer.Exit(
+            _audit(patterns, programs, against, out or Path("numtrace-audit"), json_, python or None)
+        )
+    if patterns or programs or against or out or json_:
+        raise UsageError("--pass, --program, --against, --out and --json belong to --audit; add it")
     with standard_output():
         print_passes(make_console(sys.stdout), python or None)
 
 
-def _audit(patterns: list[str], against: Path | None, out: Path, json_: bool, python: str | None) -> int:
+def _audit(
+    patterns: list[str], programs: list[str], against: Path | None, out: Path, json_: bool, python: str | None
+) -> int:
     from numtrace.audit.audit import audit, exit_code
+    from numtrace.audit.corpus import matching
     from numtrace.audit.document import encode, load, worse
     from numtrace.report.audit import print_audit, worse_lines
     from numtrace.report.progress import Progress
@@ -60,7 +69,14 @@ def _audit(patterns: list[str], against: Path | None, out: Path, json_: bool, py
 
     earlier = load(against) if against else None
     with Progress() as progress:
-        document = audit(out, progress, patterns=patterns, python=python, flags=more_flags(python))
+        document = audit(
+            out,
+            progress,
+            patterns=patterns,
+            programs=matching(programs),
+            python=python,
+            flags=more_flags(python),
+        )
     found = None if earlier is None else worse(document, earlier)
     with standard_output():
         if json_:
