@@ -125,6 +125,8 @@ TRANSFORMS: dict[str, tuple[Callable[[Op, Tensor, Tensor, Tensor], Tensor], Tens
 
 @evaluates(*TRANSFORMS)
 def winograd(op: Op, machine, value: Tensor, out: Tensor) -> Tensor:
+    if not value.is_floating_point():
+        raise UncoveredOp(op.name, "of integers, which the fractions of the transforms have no place among")
     transform, matrix = TRANSFORMS[op.name]
     return transform(op, value, out, matrix)
 

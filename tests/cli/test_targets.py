@@ -48,3 +48,13 @@ def test_the_search_for_a_pass_needs_no_device_of_the_target(numtrace, layer):
     assert result.code == 0
     assert result.document["target"]["backend"] == "vmvx"
     assert result.document["verdict"] == "unchanged"
+
+
+def test_doctor_tells_the_devices_that_can_be_opened_from_the_others(numtrace):
+    result = numtrace("doctor")
+    (line,) = [line for line in result.out.splitlines() if line.startswith("devices")]
+    usable, *others = line.removeprefix("devices").strip().split("; ")
+    assert {"local-sync", "local-task"} <= set(usable.split(", "))
+    assert all(other.startswith("not ") for other in others)
+    assert "Error creating driver" not in result.out
+    assert result.code == 0
