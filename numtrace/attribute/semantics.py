@@ -45,7 +45,9 @@ def charge(
     split, relative = record["split"]["semantic"], record["split"]["relative"]
     known = is_baseline or record["split"]["baseline_known"]
     part = "max_abs" if is_baseline or not known else "pass"
-    if _over(relative[part]) and not out_of_range(record, sites, split[part]):
+    # Two that both mean what the source means are the same, though they may be apart by twice the floor.
+    apart = _over(relative["max_abs"]) or _over(relative["lowering"])
+    if apart and _over(relative[part]) and not out_of_range(record, sites, split[part]):
         return Charge(LOWERING if is_baseline else PASS, part, split[part], known)
     if not is_baseline and known and baseline is None and _over(relative["lowering"]):
         return Charge(LOWERING, "lowering", split["lowering"])

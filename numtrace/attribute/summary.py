@@ -8,9 +8,6 @@ from torch import Tensor
 
 from numtrace.attribute.scalars import Rounded
 
-#: What a site is amended to when what is made of it is found to be right.
-REWRITTEN = "rewritten: the value is not the source op's own, what is made of it is right"
-
 
 @dataclass(slots=True)
 class Summary:

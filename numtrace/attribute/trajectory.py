@@ -11,6 +11,7 @@ from typing import Any
 from torch import Tensor
 
 from numtrace.attribute.agreement import agrees
+from numtrace.attribute.amendments import REWRITTEN
 from numtrace.attribute.lanes import COMPILED, EXACT, REFERENCE, Lanes, Tag, same_values
 from numtrace.attribute.matching import Formed, Holding, Pairing, permutes
 from numtrace.attribute.reference import Reference
@@ -23,7 +24,7 @@ from numtrace.attribute.scalars import (
 )
 from numtrace.attribute.site_records import Emit, Names, SiteRecords
 from numtrace.attribute.source_bits import SourceBits
-from numtrace.attribute.summary import REWRITTEN, Summary
+from numtrace.attribute.summary import Summary
 from numtrace.attribute.verification import Result, Verification
 from numtrace.errors import NumtraceError, UncoveredOp
 from numtrace.evaluate.dispatch import entry_point, evaluate_dispatch
@@ -92,6 +93,11 @@ class Trajectory:
         if self._expected is not None:
             raise NumtraceError(f"the compiled program ended before dispatch {self._expected} was traced")
         return self.summary
+
+    @property
+    def constants(self) -> list[tuple[Op, Rounded]]:
+        """All scalars that stand for others of the source."""
+        return [pair for pairs in self._constants.values() for pair in pairs]
 
     def settle_outputs(self, expected: list[Tensor]) -> None:
         """Amends sites that differ where the exact output is right and the one that was set back is not."""

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from numtrace.attribute.amendments import UNDECIDED
 from numtrace.attribute.coverage import Unjudged, unjudged
 from numtrace.attribute.findings import EXPLAINED, listed
 from numtrace.attribute.semantics import (
@@ -240,14 +241,17 @@ def _remark(known: Sequence[dict[str, Any]]) -> str:
 def _near_ties(sites: Sequence[dict[str, Any]]) -> str:
     """What differs in exact arithmetic, and is no change of the mathematics."""
     near = [site for site in sites if site.get("near_ties")]
-    if not near:
-        return ""
-    count = sum(site["near_ties"] for site in near)
-    of = listed([site["op"] for site in near])
-    return (
-        f"; near ties: {count} element{'s' * (count > 1)} of {of} hang on the rounding of float64 "
-        "(a decision, or numbers that cancel), which is nobody's fault"
-    )
+    text = ""
+    if near:
+        count = sum(site["near_ties"] for site in near)
+        text = (
+            f"; near ties: {count} element{'s' * (count > 1)} of {listed([site['op'] for site in near])} hang on the "
+            "rounding of float64 (a decision, or numbers that cancel), which is nobody's fault"
+        )
+    noise = [site["op"] for site in sites if site.get("reason") == UNDECIDED]
+    if noise:
+        text += f"; what differs at {listed(noise)} is no more than noise of float64's rounding becomes at the outputs"
+    return text
 
 
 def _not_judged(found: Unjudged, sites: Sequence[dict[str, Any]]) -> str:

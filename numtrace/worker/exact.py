@@ -15,6 +15,7 @@ from numtrace.attribute.decisions import decides
 from numtrace.attribute.folded import Folded, folded_constants
 from numtrace.attribute.matching import source_finals
 from numtrace.attribute.near_ties import Snapping, decided_values
+from numtrace.attribute.noise import Noisy
 from numtrace.attribute.reference import Reference
 from numtrace.attribute.scalars import as_in_source, rounded_constants, set_to_source, source_scalars
 from numtrace.attribute.summary import Summary
@@ -75,13 +76,19 @@ def exact_outputs(
     watch: Watch | None = None,
     exact: Mapping[str, Tensor] = MappingProxyType({}),
     source: Sequence[Tensor] = (),
+    seed: int | None = None,
 ) -> list[Tensor]:
     """The outputs of a flow program evaluated exactly from its inputs on.
 
-    ``exact`` are globals to use for its own, ``source`` what its decisions hang on in the source.
+    ``exact`` are globals to use for its own, ``source`` what its decisions hang on in the source, ``seed`` is that of
+    noise to add.
     """
     globals_ = load_globals(flow, params) | dict(exact)
-    machine = Snapping(flow, source, globals_) if source else Machine(flow, globals_)
+    machine: Machine
+    if seed is not None:
+        machine = Noisy(flow, source, seed, globals_)
+    else:
+        machine = Snapping(flow, source, globals_) if source else Machine(flow, globals_)
     machine.watch = watch
     for initializer in flow.initializers:
         machine.run(initializer.regions[0], [])
@@ -103,13 +110,20 @@ def _exact_outputs(
     With ``near_ties``, decisions that hang on the rounding of float64 are the source's.
     """
     try:
-        source = _decided(variant, flow, params, inputs) if near_ties and decides([flow.body]) else ()
+        source = decided(variant, flow, params, inputs) if near_ties else ()
         return exact_outputs(flow, variant.job["function"], params, inputs, exact=exact, source=source)
     except UncoveredOp:
         return None
 
 
-def _decided(variant: Variant, flow: Program, params, inputs: list[Tensor]) -> list[Tensor]:
+def decided(variant: Variant, flow: Program, params, inputs: list[Tensor]) -> list[Tensor]:
+    """What the decisions of ``flow`` hang on in the source; nothing where it takes none.
+
+    Raises:
+        UncoveredOp: an op of the source cannot be evaluated.
+    """
+    if not decides([flow.body]):
+        return []
     stage, program, function = _reference_program(variant)
     given = arguments(function, inputs)
     return decided_values(program, function, stage, given, load_globals(program, params), flow)

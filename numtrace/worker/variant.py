@@ -35,6 +35,7 @@ from numtrace.worker.compilation import (
     no_longer_read,
 )
 from numtrace.worker.exact import folded, make_reference
+from numtrace.worker.hearing import hear_noise
 from numtrace.worker.modules import archives, arguments, entry, load_globals
 from numtrace.worker.outcome import outcome_fields
 from numtrace.worker.prepare import stored_inputs
@@ -98,6 +99,8 @@ def _run(variant: Variant) -> None:
     summary = trajectory.finish()
     expected = reference.finish()
     trajectory.settle_outputs(expected)
+    exact_tables = {name: table.exact for name, table in tables.items()}
+    hear_noise(variant, trajectory, exact_tables, params, inputs, expected)
     traced_s = time.perf_counter() - traced_at
 
     equal, again = same_bits(outcome.outputs, plain_run.outputs, None), None

@@ -1,0 +1,66 @@
+"""Before mathematics is accused: whether float64 knows the outputs well enough to tell.
+
+A site that differs is set back, and what hangs on rounding within it is settled there. What noise becomes on the way
+through several dispatches shows at the outputs only: a group norm of an image that is nearly constant makes 1e-8 of the
+1e-16 that its mean is off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from numtrace.attribute.agreement import agrees
+from numtrace.attribute.amendments import UNDECIDED
+from numtrace.attribute.noise import undecided
+from numtrace.attribute.scalars import as_in_source
+from numtrace.attribute.trajectory import Trajectory
+from numtrace.errors import UncoveredOp
+from numtrace.worker.compilation import Variant
+from numtrace.worker.exact import decided, exact_outputs
+
+
+def hear_noise(
+    variant: Variant,
+    trajectory: Trajectory,
+    tables: Mapping[str, Tensor],
+    params,
+    inputs: list[Tensor],
+    expected: list[Tensor],
+) -> None:
+    """Takes the source's outputs where the program's differ by no more than float64's noise moves them.
+
+    Where nothing else is left of a difference, the sites that brought it in are amended.
+    """
+    summary, flow = trajectory.summary, trajectory.program
+    wrong = [
+        index
+        for index, (value, want) in enumerate(zip(summary.exact_outputs, expected, strict=False))
+        if summary.differing[index] and not agrees(value, want.reshape(value.shape))
+    ]
+    if not wrong:
+        return
+    variant.channel.stage("evaluate with noise")
+    try:
+        source = decided(variant, flow, params, inputs)
+
+        @lru_cache(maxsize=1)
+        def with_noise(seed: int) -> list[Tensor]:
+            with as_in_source(trajectory.constants):
+                return exact_outputs(
+                    flow, variant.job["function"], params, inputs, exact=tables, source=source, seed=seed
+                )
+
+        for index in wrong:
+            value = summary.exact_outputs[index]
+            want = expected[index].reshape(value.shape)
+            tied = undecided(value, value, want, with_noise, index)
+            summary.near_ties += int(tied.sum())
+            summary.exact_outputs[index] = settled = torch.where(tied, want, value)
+            if agrees(settled, want):
+                summary.amended.update(dict.fromkeys(summary.differing[index], UNDECIDED))
+    except UncoveredOp:
+        return  # then there is nothing to tell it by
