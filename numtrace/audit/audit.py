@@ -42,7 +42,7 @@ class Auditor:
         self._op = ""
 
     def run(self, programs: Sequence[Program], pipelines: Sequence[str]) -> None:
-        """Every pipeline on every program; a crash or a hang is the outcome of that pair alone.
+        """Every pipeline on every program; a crash or a hang is the outcome of that pair alone, if it comes again.
 
         Raises:
             NumtraceError: the worker cannot do it at all.
@@ -66,6 +66,11 @@ class Auditor:
             if at is None:
                 return
             number, index = at
+            # Alone, in a process that has done nothing else: what dies of what was before accuses no pass.
+            alone = Auditor(self._folder, self._progress, self._python, self.flags)
+            pair = {"programs": [job["programs"][number]], "pipelines": [pipelines[index]], "start": (0, 0)}
+            alone._follow(job | pair, work / "alone.log", 1)
+            self.told[at] = alone.told[0, 0]
             start = (number, index + 1) if index + 1 < len(pipelines) else (number + 1, 0)
 
     def _follow(self, job: dict[str, Any], log: Path, count: int) -> tuple[int, int] | None:
