@@ -51,7 +51,7 @@ class Auditor:
         decomposing = listing.decomposing(self._python)
         start = (0, 0)
         while start[0] < len(programs):
-            job = {
+            job: dict[str, Any] = {
                 "kind": "audit",
                 "folder": str(work),
                 "programs": [{"name": p.name, "text": p.text, "data": p.data} for p in programs],
