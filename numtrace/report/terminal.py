@@ -105,7 +105,9 @@ def find_site(variant: Variant, name: str) -> Site:
 
     Raises ``UsageError``.
     """
-    accused = [f.sites[0] for f in variant.findings if f.op == name and f.sites and f.certainty != "explained"]
+    accused = [
+        f.sites[0] for f in variant.findings if f.op == name and f.sites and f.certainty != "explained"
+    ]
     for site in variant.sites:
         if site.id == (accused[0] if accused else name):
             return site
