@@ -103,8 +103,8 @@ def _limited(seconds: int) -> Iterator[None]:
 
 
 def start(*arguments: object, cwd: Path, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
-    """``numtrace ARGUMENTS`` in ``cwd``, as installed, not waited for."""
-    return subprocess.Popen(
+    """``numtrace ARGUMENTS`` in ``cwd``, as installed, not waited for; see ``stop_started``."""
+    process = subprocess.Popen(
         [str(COMMAND), *map(str, arguments)],
         cwd=cwd,
         env=os.environ | _ENVIRONMENT | (environment or {}),
@@ -113,6 +113,21 @@ def start(*arguments: object, cwd: Path, environment: dict[str, str] | None = No
         stderr=subprocess.PIPE,
         text=True,
     )
+    _STARTED.append(process)
+    return process
+
+
+#: What :func:`start` started.
+_STARTED: list[subprocess.Popen[str]] = []
+
+
+def stop_started() -> None:
+    """Ends what a test left running: a program in an endless loop takes all memory. Its children go along."""
+    while _STARTED:
+        process = _STARTED.pop()
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
 
 
 def variants(document: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,14 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # of the modules beside this one
 
-from commands import Result, Run, inside, installed
+from commands import Result, Run, inside, installed, stop_started
 from layers import write_layer
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_running() -> Iterator[None]:
+    yield
+    stop_started()
 
 
 @pytest.fixture
