@@ -37,6 +37,8 @@ _EXACT = frozenset(
     )
 )  # fmt: skip
 
+_SCALAR = ("arith.", "math.")
+
 #: Rounds in which no element moved before what is left counts as sure, of so many elements; of fewer, as many times
 #: more. A decision goes the other way in every second one: it escapes with a probability of 2^-24.
 _IDLE = 24
@@ -45,7 +47,7 @@ _ROUNDS = 64
 
 
 class Noisy(Snapping):
-    """A machine that adds noise to what it computes, but for the source's own values.
+    """A machine that adds noise to what it rounds, but for the source's own values.
 
     Args:
         program, source, globals_: as of :class:`~numtrace.attribute.near_ties.Snapping`.
@@ -56,28 +58,90 @@ class Noisy(Snapping):
         self, program: Program, source: Sequence[Tensor], seed: int, globals_: dict[Any, Any] | None = None
     ):
         super().__init__(program, source, globals_)
-        self._generator = torch.Generator().manual_seed(seed)
+        self._seed, self._generator = seed, torch.Generator().manual_seed(seed)
 
     def noisy(self, value: Any) -> Any:
         """``value`` with every float off by between half of and all of :data:`NOISE` of the elements' size."""
         if not isinstance(value, Tensor) or value.dtype != torch.float64:
             return value
-        top, rest, edge = sizes(value)
-        large, small = (value.new_tensor(NOISE * size) for size in (top, rest))
-        draw = torch.rand(value.shape, dtype=torch.float64, generator=self._generator).sub_(0.5)
-        return value + draw.add_(0.5 * torch.sign(draw)).mul_(torch.where(value.abs() > edge, large, small))
+        return value + self._draw(value).mul_(_sizes(value) * NOISE)
 
     def _settled(self, op: Op, value: Tensor) -> Tensor:
         placed = super()._settled(op, value)
-        if placed is not value or not _rounds(op) or self._of_whole_numbers(op, value):
+        if placed is not value or not _rounds(op):
             return placed
-        return self.noisy(value)
+        size = _rounded(op, [self.env[slot] for slot in op.operands], value)
+        # A scalar op makes the same of the same bits, in whatever program: so does its noise, and ties stay ties.
+        draw = _hashed(value, self._seed) if op.name.startswith(_SCALAR) else self._draw(value)
+        return value + draw.mul_(size * NOISE)
 
-    def _of_whole_numbers(self, op: Op, made: Tensor) -> bool:
-        """Whether an op rounds nothing because it computes whole numbers of whole numbers, as quantized programs do."""
-        if op.name not in ("arith.addf", "arith.subf", "arith.mulf", "arith.divf"):
-            return False
-        return all(_whole(value) for value in (made, *(self.env[slot] for slot in op.operands)))
+    def _draw(self, value: Tensor) -> Tensor:
+        draw = torch.rand(value.shape, dtype=torch.float64, generator=self._generator).sub_(0.5)
+        return draw.add_(0.5 * torch.sign(draw))
+
+
+def _hashed(value: Tensor, seed: int) -> Tensor:
+    """From -1 to -1/2 or from 1/2 to 1, the same for the same bits. The mixing is that of splitmix64 (G. L. Steele et
+    al., "Fast splittable pseudorandom number generators", OOPSLA 2014), in int64 that wraps."""
+    step = (seed + 1) * 0x9E3779B97F4A7C15 % 2**64
+    bits = value.contiguous().view(torch.int64) + (step - 2**64 if step >= 2**63 else step)
+    for shift, factor in ((30, -0x40A7B892E31B1A47), (27, -0x6B2FB644ECCEEE15)):
+        bits = (bits ^ ((bits >> shift) & ((1 << (64 - shift)) - 1))) * factor
+    bits = bits ^ ((bits >> 31) & ((1 << 33) - 1))
+    size = ((bits >> 11) & ((1 << 52) - 1)).double() * 2.0**-53 + 0.5
+    return torch.where(bits < 0, -size, size)
+
+
+def _sizes(value: Tensor) -> Tensor:
+    """The size of the elements, by which a sum of many is off."""
+    top, rest, edge = sizes(value)
+    return torch.where(value.abs() > edge, value.new_tensor(top), value.new_tensor(rest))
+
+
+def _rounded(op: Op, operands: Sequence[Any], value: Tensor) -> Tensor:
+    """What the rounding errors of an op are in proportion to, per element; zero where it rounds nothing."""
+    size = _size(op, [each for each in operands if isinstance(each, Tensor)], value)
+    return torch.where(torch.isfinite(value) & torch.isfinite(size), size, 0.0)
+
+
+def _size(op: Op, operands: Sequence[Tensor], value: Tensor) -> Tensor:
+    if op.name in ("arith.addf", "arith.subf"):
+        a, b = (each.double() for each in operands)
+        b = b if op.name == "arith.addf" else -b
+        return torch.where(_sum_error(a, b, value) == 0, 0.0, torch.maximum(a.abs(), b.abs()))
+    if op.name == "arith.mulf":
+        return torch.where(_product_error(operands[0], operands[1], value) == 0, 0.0, value.abs())
+    if op.name == "arith.divf":
+        return torch.where(_product_error(value, operands[1], operands[0]) == 0, 0.0, value.abs())
+    if op.name.startswith(_SCALAR) or op.name == "linalg.softmax":
+        return value.abs()
+    if op.name == "linalg.map" or (
+        op.name == "linalg.generic" and "reduction" not in str(op.attributes["iterator_types"])
+    ):
+        return torch.zeros_like(value)  # the ops of its region had theirs
+    if all(_whole(each) for each in (*operands, value)):
+        return torch.zeros_like(value)  # as quantized programs do
+    return _sizes(value)
+
+
+def _sum_error(a: Tensor, b: Tensor, total: Tensor) -> Tensor:
+    """a + b - total, exactly. Source: D. E. Knuth, The Art of Computer Programming, volume 2, 4.2.2, theorem B."""
+    other = total - a
+    return (a - (total - other)) + (b - other)
+
+
+def _product_error(a: Tensor, b: Tensor, product: Tensor) -> Tensor:
+    """a·b - product, exactly, of a product that is rounded from it. Source: T. J. Dekker, "A floating-point technique
+    for extending the available precision", Numerische Mathematik 18, 1971."""
+    (high_a, low_a), (high_b, low_b) = _halves(a.double()), _halves(b.double())
+    return ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
+
+
+def _halves(value: Tensor) -> tuple[Tensor, Tensor]:
+    """``value`` as two numbers of half the digits."""
+    scaled = value * (2.0**27 + 1)
+    high = scaled - (scaled - value)
+    return high, value - high
 
 
 def _whole(value: Tensor) -> bool:
@@ -111,17 +175,22 @@ def undecided(
 
 
 def _moved(sample: Tensor, value: Tensor, source: Tensor) -> Tensor:
+    if not value.is_floating_point():
+        return sample == source  # where noise takes a decision the other way, it makes what the source has
     sample, value, source = (tensor.double() for tensor in (sample, value, source))
     still = (sample == value) | (torch.isnan(sample) & torch.isnan(value))
     way = (sample - value).abs()
     gap = (value - source).abs()
     half = torch.maximum(value.abs(), source.abs()).nan_to_num(nan=torch.inf) / 2
-    # Beside a source that is no number a value is measured by itself, if it is more than noise.
-    alone = torch.where(value.abs() > NOISE * largest(value), value.abs() / 2, torch.inf)
+    # Beside a source that is no number a value is measured by itself, if it is more than noise: near a pole, a
+    # logarithm moves little where its argument moves by all of itself. What is sure moves 2^33 times less.
+    alone = torch.where(value.abs() > NOISE * largest(value), value.abs() * 2.0**-10, torch.inf)
     enough = torch.where(torch.isfinite(source), torch.minimum(gap, half), alone)
-    unlike = torch.isfinite(sample) != torch.isfinite(value)
+    # Of two numbers it tells nothing that a sample is none; where one of them is none itself, it does.
+    finite = torch.isfinite(value) & torch.isfinite(source)
+    unlike = ~finite & (torch.isfinite(sample) != torch.isfinite(value))
     wild = ~torch.isfinite(sample) & ~torch.isfinite(value)  # one infinity for another, or NaN
-    return ~still & (unlike | wild | (way >= enough))
+    return ~still & (unlike | wild | (torch.isfinite(sample) & (way >= enough)))
 
 
 def _rounds(op: Op) -> bool:

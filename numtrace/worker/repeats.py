@@ -27,13 +27,20 @@ def repeats(
     runs = [list(plain), *(list(run()) for _ in range(AGAIN))]
     if all(same_bits(one, plain, None) for one in runs[1:]):
         return None
-    apart = [semantic_gap(a, b) for a, b in combinations(runs, 2)]
-    away = [gap for gap in (semantic_gap(list(traced), one) for one in runs) if gap is not None]
-    spread = None if None in apart else max(gap for gap in apart if gap is not None)
-    nearest = min(away, default=None)
-    return {
-        "runs": len(runs),
-        "spread": spread,
-        "traced": nearest,
-        "within": spread is not None and nearest is not None and nearest <= 2 * spread,
-    }
+    spreads, distances = [], []
+    for index, output in enumerate(traced):  # each by itself: one that varies excuses none that does not
+        ours = [one[index] for one in runs]
+        apart = [semantic_gap([a], [b]) for a, b in combinations(ours, 2)]
+        away = [gap for gap in (semantic_gap([output], [one]) for one in ours) if gap is not None]
+        spreads.append(None if None in apart else max(gap for gap in apart if gap is not None))
+        distances.append(min(away, default=None))
+    within = all(
+        spread is not None and distance is not None and distance <= 2 * spread
+        for spread, distance in zip(spreads, distances, strict=True)
+    )
+    return {"runs": len(runs), "spread": _most(spreads), "traced": _most(distances), "within": within}
+
+
+def _most(gaps: Sequence[float | None]) -> float | None:
+    known = [gap for gap in gaps if gap is not None]
+    return max(known, default=0.0) if len(known) == len(gaps) else None

@@ -100,7 +100,7 @@ def _run(variant: Variant) -> None:
     expected = reference.finish()
     trajectory.settle_outputs(expected)
     exact_tables = {name: table.exact for name, table in tables.items()}
-    hear_noise(variant, trajectory, exact_tables, params, inputs, expected)
+    hear_noise(variant, trajectory, exact_tables, params, inputs, expected, outcome.outputs)
     traced_s = time.perf_counter() - traced_at
 
     equal, again = same_bits(outcome.outputs, plain_run.outputs, None), None

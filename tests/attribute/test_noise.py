@@ -9,9 +9,11 @@ import pytest
 import torch
 from convolved import Convolution
 from faults.piece import filled, generic
-from programs import Recorder
+from faults.planting import edited
+from programs import Bench, Recorder
 
 from numtrace.attribute.noise import Noisy, undecided
+from numtrace.attribute.verdict import judge
 from numtrace.evaluate.program import Program
 from numtrace.worker.bisect import bisect
 
@@ -196,3 +198,59 @@ def test_noise_that_grows_over_several_dispatches_is_nobodys_fault(tmp_path: Pat
     (tmp_path / "wrong").mkdir()
     told, reason, _ = conv.with_winograd(tmp_path / "wrong", text, "1.440000e+02", "1.430000e+02")
     assert told == "pass-bug", reason
+
+
+_LINE = "tensor<8xf32>"
+#: An elementwise program, what is put in the place of what, and data beside which it shows.
+PLANTED = {
+    "a rounding of exact halves": (
+        "%q = arith.constant 0.25 : f32\n%m = arith.mulf %a, %q : f32\n%r = math.roundeven %m : f32",
+        "math.roundeven", "math.round", [2, 10, -2, -10, 1, 3, 0, 100],
+    ),
+    "another eps beside zeros": (
+        "%e = arith.constant 1.0e-20 : f32\n%m = arith.mulf %a, %a : f32\n%s = arith.addf %m, %e : f32\n"
+        "%r = math.log %s : f32",
+        "9.99999968E-21", "1.000000e-14", [0, 1, 2, 3, 0, 5, 100, 0],
+    ),
+    "no eps beside large numbers": (
+        "%e = arith.constant 1.0e-6 : f32\n%s = arith.addf %a, %e : f32\n%r = math.log %s : f32",
+        "9.99999997E-7", "0.000000e+00", [1e8, 1e6, 1, 1e-3, 1e-6, 2e-6, 1e-5, 3],
+    ),
+    "a root of what cancels": (
+        "%m = arith.mulf %a, %a : f32\n%n = arith.mulf %a, %a : f32\n%d = arith.subf %m, %n : f32\n"
+        "%q = math.sqrt %d : f32\n%h = arith.constant 0.5 : f32\n%r = arith.addf %q, %h : f32",
+        "5.000000e-01", "2.500000e-01", [0.1, 0.7, 1.3, 2.9, 3.1, 1e3, 1e-3, 7],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "old", "new", "data"), PLANTED.values(), ids=PLANTED)
+def test_a_fault_beside_what_is_exact_is_no_noise(
+    tmp_path: Path, body: str, old: str, new: str, data: list[float]
+) -> None:
+    np.save(tmp_path / "x.npy", np.array(data, np.float32))
+    text = f"util.func public @main(%x: {_LINE}) -> {_LINE} {{\n{filled('e', _LINE)}" + generic(
+        "out", ["i", "i"], [("x", _LINE)], ("e", _LINE), body
+    )
+    bench = Bench(
+        tmp_path / "bench", f"{text}\nutil.return %out : {_LINE}\n}}", inputs=[f"@{tmp_path / 'x.npy'}"]
+    )
+    with edited("preprocessing", lambda ir: ir.replace(old, new)):
+        ran = bench.run()
+    told = judge(ran.record, ran.sites, is_baseline=True, baseline=None, tolerant=False)
+    assert told.verdict == "lowering-bug", told.reason
+
+
+def test_noise_at_the_outputs_does_not_acquit_what_a_site_is_sure_of(tmp_path: Path) -> None:
+    """A dropped bias of 3, and a sum of floors, each a near tie, that reaches every element."""
+    whole = Convolution.of_whole_numbers(12)
+    out, sums = whole.out, "tensor<1x8xf32>"
+    more = (
+        filled("e", out) + generic("fl", ["nchw", "nchw"], [("y", out)], ("e", out), FLOOR)
+        + _channel_sums("t", "fl", out) + filled("f", out)
+        + generic("last", ["nchw", "nc", "nchw"], [("y", out), ("t", sums)], ("f", out),
+                  "%k = arith.constant 0.01 : f32\n%m = arith.mulf %b, %k : f32\n%r = arith.addf %a, %m : f32")
+    )  # fmt: skip
+    told, reason, _ = whole.with_winograd(tmp_path, whole.program(start="3.0", more=more, results=out))
+    assert told == "pass-bug", reason
+    assert "conv_2d_nchw_fchw" in reason
