@@ -70,7 +70,15 @@ def operator(op: Op, machine, *operands: Any) -> Any:
     name = op.attributes["name"].value
     if name.startswith("onnx."):
         wide = [widen(value) if isinstance(value, Tensor) else value for value in operands]
-        made = onnx_function(name.removeprefix("onnx."))(op, *wide)
+        try:
+            made = onnx_function(name.removeprefix("onnx."))(op, *wide)
+        except (
+            RuntimeError,
+            TypeError,
+            ValueError,
+            IndexError,
+        ) as error:  # torch's, of types that it does not have
+            raise UncoveredOp(name, str(error).splitlines()[0][:200]) from None
         return made[: len(op.results)] if isinstance(made, tuple) else made  # the last ones may be left out
     return _call(op, name, machine, operands)
 
@@ -103,7 +111,7 @@ def _call(op: Op, name: str, machine, operands: tuple[Any, ...]) -> Any:
     torch.set_default_dtype(float_dtype)
     try:
         with torch.no_grad():
-            result = _STRIPED.get(overload, overload)(*positional, **named)
+            result = _INSTEAD.get(overload, overload)(*positional, **named)
     except (RuntimeError, IndexError, TypeError, ValueError) as error:
         # torch's own refusal: this op has no value, the run goes on without it.
         why = str(error).splitlines()[0][:200]
@@ -146,7 +154,23 @@ def _convolution_in_stripes(
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
 
 
-_STRIPED = {torch.ops.aten.convolution.default: _convolution_in_stripes}
+def _first_ones(value, k, dim=-1, largest=True, sorted=True) -> tuple[Tensor, Tensor]:
+    ordered, order = torch.sort(value, dim=dim, descending=largest, stable=True)
+    return ordered.narrow(dim, 0, k), order.narrow(dim, 0, k)
+
+
+def _stable_sort(value, dim=-1, descending=False) -> tuple[Tensor, Tensor]:
+    return torch.sort(value, dim=dim, descending=descending, stable=True)
+
+
+#: Evaluated otherwise than by torch's own kernel. Which of equal elements comes first torch leaves open; the lowering
+#: takes the first one, and a reference that takes another would accuse it.
+_INSTEAD = {
+    torch.ops.aten.convolution.default: _convolution_in_stripes,
+    torch.ops.aten.topk.default: _first_ones,
+    torch.ops.aten.sort.default: _stable_sort,
+    torch.ops.aten.argsort.default: lambda *given: _stable_sort(*given)[1],
+}
 
 
 def _round(value: Any, dtype: torch.dtype) -> Any:

@@ -157,3 +157,26 @@ def test_lists_of_tensors_are_taken_apart():
     """(1, 7)·(2, 8) plus (9, 3)."""
     x = torch.tensor([[1.0, 2.0, 3.0], [7.0, 8.0, 9.0]])
     assert run_exported(Gates(), x).tolist() == [[1 * 2 + 9], [7 * 8 + 3]]
+
+
+class Ordered(nn.Module):
+    def __init__(self, pick):
+        super().__init__()
+        self._pick = pick
+
+    def forward(self, x):
+        return self._pick(x)
+
+
+@pytest.mark.parametrize(
+    ("pick", "indices"),
+    [
+        (lambda x: torch.topk(x, 3)[1], [1, 2, 4]),
+        (lambda x: torch.topk(x, 2, largest=False)[1], [0, 3]),
+        (lambda x: torch.sort(x)[1], [0, 3, 1, 2, 4]),
+        (lambda x: torch.argsort(x, descending=True), [1, 2, 4, 0, 3]),
+    ],
+)
+def test_of_equal_elements_the_first_comes_first(pick, indices):
+    """Torch leaves it open; what numtrace evaluates below it is stable."""
+    assert run_exported(Ordered(pick), torch.tensor([1.0, 3, 3, 1, 3])).tolist() == indices
