@@ -26,7 +26,7 @@ SAMPLE = {
     # IREE's faults, see bench/onnx_reasons.toml.
     "test_castlike_FLOAT_to_FLOAT8E5M2": ("lowering-bug", False),
     "test_gelu_tanh_2": ("lowering-bug", False),
-    "test_gridsample_nearest": ("over-tolerance", False),
+    "test_gridsample_nearest": ("lowering-bug", False),
     "test_lstm_with_peepholes": ("lowering-bug", False),
     "test_qlinearmatmul_3D_uint8_float32": ("lowering-bug", False),
 }

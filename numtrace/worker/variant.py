@@ -60,12 +60,12 @@ def _run(variant: Variant) -> None:
     flags = [*variant.flags, *variant.pass_flags]
     # Beside the phases: each keeps one core busy for the most part.
     with Compilation(variant.shared / "source.mlir", plain, flags, timeout=variant.timeout) as whole:
+        digest, changed = compile_stages(variant)
+        if digest in job["known"]:
+            channel.send("same-as", other=job["known"][digest], digest=digest)
+            return
+        flow = variant.program("flow")
         try:
-            digest, changed = compile_stages(variant)
-            if digest in job["known"]:
-                channel.send("same-as", other=job["known"][digest], digest=digest)
-                return
-            flow = variant.program("flow")
             sites = instrument(variant)
         except CompileError:
             whole.wait()  # the user's own command fails as well: what it says comes first
