@@ -226,7 +226,10 @@ def test_precision_asked_for_is_over_a_tolerance_that_it_does_not_meet(tmp_path:
     code, document, _ = run("p03b-demote-bf16-cancellation", tmp_path, "--rtol", "1e-2")
     baseline, demoted = document["variants"]
     assert (baseline["verdict"], demoted["verdict"], code) == ("ok", "over-tolerance", 1)
-    assert "max abs 7 from the expected output is over the given tolerance; no fault was found" in demoted["reason"]
+    assert (
+        "max abs 7 from the expected output is over the given tolerance; no fault was found"
+        in demoted["reason"]
+    )
 
 
 def test_arithmetic_in_f64_that_iree_narrows_is_told(tmp_path: Path) -> None:
