@@ -22,7 +22,7 @@ from torch import Tensor
 from numtrace.attribute.agreement import alike
 from numtrace.attribute.magnitude import largest, sizes
 from numtrace.attribute.near_ties import NOISE, Snapping
-from numtrace.evaluate.machine import COMPUTING
+from numtrace.evaluate.machine import COMPUTING, Machine
 from numtrace.evaluate.program import Op, Program
 
 #: What rounds nothing: it hands on, chooses, changes a sign, or makes a whole number.
@@ -90,6 +90,19 @@ def _hashed(value: Tensor, seed: int) -> Tensor:
     bits = bits ^ ((bits >> 31) & ((1 << 33) - 1))
     size = ((bits >> 11) & ((1 << 52) - 1)).double() * 2.0**-53 + 0.5
     return torch.where(bits < 0, -size, size)
+
+
+def settling_machine(
+    program: Program,
+    globals_: dict[Any, Any],
+    source: Sequence[Tensor],
+    seed: int | None,
+    plain: type[Machine] = Machine,
+) -> Machine:
+    """With noise where there is a ``seed``, on the source's bits where there are some, else a ``plain`` one."""
+    if seed is not None:
+        return Noisy(program, source, seed, globals_)
+    return Snapping(program, source, globals_) if source else plain(program, globals_)
 
 
 def _sizes(value: Tensor) -> Tensor:

@@ -155,18 +155,25 @@ class Attention:
         keys = (loops_of(self.key) & loops_of(self.value)) - kept
         self.keys = [self.loops.index(loop) for loop in sorted(keys)]
 
+    def masked_scores(
+        self, op: Op, machine, query: Tensor, key: Tensor, scale: Tensor, mask: list[Tensor]
+    ) -> Tensor:
+        """``scale · Q Kᵀ`` over ``loops``, rescaled by the op's region, with the mask (of none or one) on it."""
+        zeros = torch.zeros((), dtype=torch.float64).expand(self.extents)
+        scores = contract((query, self.query), (key, self.key), (zeros, self.scores), self.whole).mul_(scale)
+        (scores,) = machine.run(op.regions[0], [scores])
+        if mask:
+            view = align(*loop_view(mask[0], self.mask[0], self.whole), self.loops)
+            scores = torch.where(view, scores, -torch.inf) if view.dtype == torch.bool else scores + view
+        return scores
+
 
 @evaluates("iree_linalg_ext.attention")
 def attention(op: Op, machine, *operands: Tensor) -> Tensor:
     """``softmax(scale · Q Kᵀ + mask) V`` over the op's own maps; the region rescales the scores."""
     query, key, value, scale, *mask, out = operands
     at = Attention(op, [tuple(tensor.shape) for tensor in (query, key, value, *mask, out)])
-    zeros = torch.zeros((), dtype=torch.float64).expand(at.extents)
-    scores = contract((query, at.query), (key, at.key), (zeros, at.scores), at.whole).mul_(scale)
-    (scores,) = machine.run(op.regions[0], [scores])
-    if mask:
-        view = align(*loop_view(mask[0], at.mask[0], at.whole), at.loops)
-        scores = torch.where(view, scores, -torch.inf) if view.dtype == torch.bool else scores + view
+    scores = at.masked_scores(op, machine, query, key, scale, mask)
     positions = at.keys
     weights = torch.exp_(scores - scores.amax(dim=positions, keepdim=True))
     weights.div_(weights.sum(dim=positions, keepdim=True))

@@ -25,12 +25,7 @@ def online_attention(op: Op, machine, *operands: Tensor) -> tuple[Tensor, Tensor
     of_most, of_total = (
         linear_map(attribute.value) for attribute in list(op.attributes["indexing_maps"])[-2:]
     )
-    zeros = torch.zeros((), dtype=torch.float64).expand(at.extents)
-    scores = contract((query, at.query), (key, at.key), (zeros, at.scores), at.whole).mul_(scale)
-    (scores,) = machine.run(op.regions[0], [scores])
-    if mask:
-        view = align(*loop_view(mask[0], at.mask[0], at.whole), at.loops)
-        scores = torch.where(view, scores, -torch.inf) if view.dtype == torch.bool else scores + view
+    scores = at.masked_scores(op, machine, query, key, scale, mask)
     before = align(*loop_view(most, of_most, at.whole), at.loops)
     largest = torch.maximum(before, scores.amax(dim=at.keys, keepdim=True))
     factor, weights = torch.exp(before - largest), torch.exp(scores - largest)

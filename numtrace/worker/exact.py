@@ -14,13 +14,12 @@ from torch import Tensor
 from numtrace.attribute.decisions import decides
 from numtrace.attribute.folded import Folded, folded_constants
 from numtrace.attribute.matching import source_finals
-from numtrace.attribute.near_ties import Snapping, decided_values
-from numtrace.attribute.noise import Noisy
+from numtrace.attribute.near_ties import decided_values
+from numtrace.attribute.noise import settling_machine
 from numtrace.attribute.reference import Reference
 from numtrace.attribute.scalars import as_in_source, rounded_constants, set_to_source, source_scalars
 from numtrace.attribute.summary import Summary
 from numtrace.errors import UncoveredOp
-from numtrace.evaluate.machine import Machine
 from numtrace.evaluate.overflow import Watch
 from numtrace.evaluate.program import Op, Program
 from numtrace.worker.compilation import Variant
@@ -84,11 +83,7 @@ def exact_outputs(
     noise to add.
     """
     globals_ = load_globals(flow, params) | dict(exact)
-    machine: Machine
-    if seed is not None:
-        machine = Noisy(flow, source, seed, globals_)
-    else:
-        machine = Snapping(flow, source, globals_) if source else Machine(flow, globals_)
+    machine = settling_machine(flow, globals_, source, seed)
     machine.watch = watch
     for initializer in flow.initializers:
         machine.run(initializer.regions[0], [])

@@ -38,15 +38,10 @@ def hear_noise(
 
     Where nothing else is left of a difference, the sites that brought it in are amended.
     """
-    summary, flow = trajectory.summary, trajectory.program
-    wrong = [
-        index
-        for index, (value, want) in enumerate(zip(summary.exact_outputs, expected, strict=False))
-        if summary.differing[index] and not agrees(value, want.reshape(value.shape))
-    ]
-    small = [
-        index for index in wrong if _invisible(summary.exact_outputs[index], expected[index], compiled[index])
-    ]
+    summary, flow, made = trajectory.summary, trajectory.program, trajectory.summary.exact_outputs
+    wanted = [want.reshape(value.shape) for value, want in zip(made, expected, strict=False)]
+    wrong = {i for i, want in enumerate(wanted) if summary.differing[i] and not agrees(made[i], want)}
+    small = [i for i in sorted(wrong) if _invisible(made[i], wanted[i], compiled[i])]
     if not small:
         return
     variant.channel.stage("evaluate with noise")
@@ -61,20 +56,14 @@ def hear_noise(
                 )
 
         for index in small:
-            value = summary.exact_outputs[index]
-            want = expected[index].reshape(value.shape)
-            tied = undecided(value, value, want, with_noise, index)
+            tied = undecided(made[index], made[index], wanted[index], with_noise, index)
             summary.near_ties += int(tied.sum())
-            summary.exact_outputs[index] = torch.where(tied, want, value)
+            made[index] = torch.where(tied, wanted[index], made[index])
     except UncoveredOp:
         return  # then there is nothing to tell it by
-    right = [
-        i
-        for i in small
-        if agrees(summary.exact_outputs[i], expected[i].reshape(summary.exact_outputs[i].shape))
-    ]
+    right = {i for i in small if agrees(made[i], wanted[i])}
     sites = {site for index in right for site in summary.differing[index]}
-    sites -= {site for index in wrong if index not in right for site in summary.differing[index]}
+    sites -= {site for index in wrong - right for site in summary.differing[index]}
     summary.amended.update(dict.fromkeys(sites, UNDECIDED))
 
 
@@ -83,6 +72,6 @@ def _invisible(value: Tensor, want: Tensor, compiled: Tensor) -> bool:
     compiled program has anyway, where everything cancels."""
     if not value.is_floating_point():
         return False
-    gap = (value - want.reshape(value.shape)).abs()
+    gap = (value - want).abs()
     error = largest(compiled.double().reshape(value.shape) - value)
     return bool((gap <= 2.0**-24 * max(largest(want), error)).all())

@@ -16,8 +16,8 @@ from numtrace.attribute.decisions import decides
 from numtrace.attribute.floor import SEMANTIC_FLOOR
 from numtrace.attribute.folded import Folded, folded_constants
 from numtrace.attribute.magnitude import largest
-from numtrace.attribute.near_ties import Snapping, decided_values
-from numtrace.attribute.noise import Noisy, undecided
+from numtrace.attribute.near_ties import decided_values
+from numtrace.attribute.noise import settling_machine, undecided
 from numtrace.attribute.scalars import (
     Rounded,
     as_in_source,
@@ -28,7 +28,6 @@ from numtrace.attribute.scalars import (
 from numtrace.attribute.sums import SummingMachine, Sums
 from numtrace.attribute.worth import is_rounding
 from numtrace.errors import ModelError, UncoveredOp
-from numtrace.evaluate.machine import Machine
 from numtrace.evaluate.overflow import Watch
 from numtrace.evaluate.program import Op, Program
 from numtrace.evaluate.torch_conversion import signless
@@ -213,13 +212,7 @@ class Meanings:
         """``source``: the values that decisions hang on. ``seed``: of noise that is added, None for none."""
         function = entry(program, self.function)
         globals_ = load_globals(program, self.params) | tables
-        machine: Machine
-        if seed is not None:
-            machine = Noisy(program, source, seed, globals_)
-        elif source:
-            machine = Snapping(program, source, globals_)
-        else:
-            machine = SummingMachine(program, globals_)
+        machine = settling_machine(program, globals_, source, seed, SummingMachine)
         machine.watch = Watch()
         for initializer in program.initializers:
             machine.run(initializer.regions[0], [])
