@@ -6,6 +6,8 @@
   trajectory, that is downstream of a site that differs.
 * ``source``: the reference trajectory with the source's own bits at matched sites. It exists only where these are
   others, and a decision hangs on them (see :mod:`numtrace.attribute.near_ties`).
+* ``noisy``: the doubt (see :mod:`numtrace.attribute.doubts`) of each value whose bits in the ``source`` lane may be
+  others than the source's all the same.
 
 Values between dispatches (reshapes, splats, slices, globals) are moved in each lane alike.
 """
@@ -20,13 +22,14 @@ from typing import Any
 import torch
 from iree.compiler import ir
 
+from numtrace.attribute.doubts import made
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.machine import TERMINATORS, Machine
 from numtrace.evaluate.program import Block, Op, Program, reads, walk
 
-COMPILED, REFERENCE, EXACT, SOURCE = "compiled", "reference", "exact", "source"
+COMPILED, REFERENCE, EXACT, SOURCE, NOISY = "compiled", "reference", "exact", "source", "noisy"
 #: Lanes that hold only what differs from the reference lane.
-_SPARSE = (EXACT, SOURCE)
+_SPARSE = (EXACT, SOURCE, NOISY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,6 @@ class Tag:
     ``tainted``: an uncovered op is upstream. ``differing``: the sites upstream whose difference it carries.
     ``stamp``: the source op that made it. ``since``: the source ops that were at work since the last value
     that is matched with the source's. ``permuted``: its dimensions may be in another order than the source's.
-    ``noisy``: its bits in the ``source`` lane may be others than the source's, by what float64 rounds.
     """
 
     tainted: bool = False
@@ -44,7 +46,6 @@ class Tag:
     stamp: int | None = None
     since: frozenset[int] = frozenset()
     permuted: bool = False
-    noisy: bool = False
 
 
 _PLAIN = Tag()
@@ -95,7 +96,6 @@ class Lanes:
             makers[-1] if makers else None,
             frozenset().union(*(tag.since for tag in found)),
             any(tag.permuted for tag in found),
-            any(tag.noisy for tag in found),
         )
 
     def differs(self, slots: list[int], lane: str = EXACT) -> bool:
@@ -220,7 +220,12 @@ class Lanes:
             return
         if not self.differs(op.operands, lane):
             return
-        borrowed = [slot for slot in reads(op) if slot not in own.env and slot in reference.env]
+        read = [slot for slot in reads(op) if slot in reference.env]
+        if lane == NOISY and op.results:
+            operands = {slot: own.env.get(slot, self.get(SOURCE, slot)) for slot in read}
+            own.env.update(made(self.program, op, operands))
+            return
+        borrowed = [slot for slot in read if slot not in own.env]
         own.env.update({slot: reference.env[slot] for slot in borrowed})
         own.step(op)
         for slot in borrowed:

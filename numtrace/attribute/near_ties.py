@@ -3,20 +3,25 @@
 Where ``x > 0`` is asked of an x that is zero but for the order of a sum, two exact evaluations may decide differently.
 They mean the same if they decide alike on the same bits. So a dispatch whose value differs is evaluated once more, with
 every value on the way that is the source's (up to :data:`~numtrace.attribute.floor.SEMANTIC_FLOOR`, over all of its
-elements) replaced by the source's, bit for bit, where no more than float64's rounding is between the two. An element
-that agrees then is a near tie. One that does not was decided differently on what was equal, or computed from something
-else: another mathematics.
+elements) replaced by the source's, bit for bit, where noise of the size of float64's roundings moves it by as much. An
+element that agrees then is a near tie. One that does not was decided differently on what was equal, or computed from
+something else: another mathematics.
+
+How far noise moves an element is measured, by an evaluation with noise, and not taken from the size of its tensor: the
+zeros that a maximum makes have none, and an eps that is added to them is seen however small it is.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from numtrace.attribute.agreement import agrees
+from numtrace.attribute.agreement import alike
 from numtrace.attribute.decisions import deciding
 from numtrace.attribute.floor import SEMANTIC_FLOOR
 from numtrace.attribute.layout import layouts
@@ -26,58 +31,103 @@ from numtrace.attribute.reference import Reference
 from numtrace.evaluate.machine import Machine
 from numtrace.evaluate.program import Op, Program, reads
 
-#: What two evaluations in float64 are apart, of the largest element: 2^10 roundings of it. Winograd transforms and
-#: forty layers leave up to 2^-45; a changed eps or threshold of a network is larger than this, or lost in rounding.
-NOISE = 2.0**-43
+#: A sum of many roundings may come to nothing by chance. Of :data:`SAMPLES` that are off by 16 times as much as two
+#: evaluations are apart (a winograd convolution's; most are by more), all are too small by this, times 1/16, for one
+#: element in 10^5.
+SAMPLES, MARGIN = 2, 32.0
+
+#: Much more than noise becomes of the largest element of a value that is known at all.
+_FAR = 2.0**-20
+
+#: A value in an evaluation: its slot, and the how many-th time that it is made.
+Moment = tuple[int, int]
+
+
+class Ties:
+    """Values of the source, float64, and by how much noise moves the values of a program that are those.
+
+    Until an evaluation with noise has been noted, no value is taken for the source's.
+    """
+
+    def __init__(self, source: Iterable[Tensor] = ()):
+        self.source = [*source]
+        self._noisy: dict[Moment, list[Tensor]] = {}
+
+    def note(self, moment: Moment, noisy: Tensor, amplitude: Tensor | float) -> None:
+        """``noisy`` is what an evaluation with noise has; ``amplitude`` of it the last op added.
+
+        Only what is far from all of the source is not kept: what it is the value itself tells.
+        """
+        if self.source and _placed(noisy, self.source, 2 * amplitude + _FAR * largest(noisy)) is not None:
+            self._noisy.setdefault(moment, []).append(noisy)
+
+    def settled(self, moment: Moment, value: Tensor) -> tuple[Tensor, Tensor | None]:
+        """``value`` with the source's bits where it has none of its own, and a mask of where; None for nowhere."""
+        samples = [noisy for noisy in self._noisy.get(moment, ()) if noisy.shape == value.shape]
+        if not samples:
+            return value, None
+        noise = noise_of(value, samples)
+        placed = _placed(value, self.source, noise)
+        if placed is None:
+            return value, None
+        near = within_noise(value, placed, noise)
+        return torch.where(near, placed, value), near
+
+
+def noise_of(value: Tensor, samples: Sequence[Tensor]) -> Tensor:
+    """How far float64 may be off, per element, from what ``value`` was with noise."""
+    moved = [(sample - value).abs_() for sample in samples]
+    return reduce(torch.maximum, moved).mul_(MARGIN)
+
+
+def _placed(value: Tensor, source: Iterable[Tensor], noise: Tensor | float) -> Tensor | None:
+    """The one of ``source`` that ``value`` is but for the floor or ``noise``, laid out as it is."""
+    size = None
+    for other in source:
+        if other.numel() != value.numel():
+            continue
+        size = largest(value) if size is None else size
+        slack = largest(noise) if isinstance(noise, Tensor) else noise
+        if abs(largest(other) - size) > max(SEMANTIC_FLOOR * size, slack):
+            continue
+        for layout in layouts(tuple(other.shape), tuple(value.shape), None):
+            placed = layout.place(other, value)
+            if bool((alike(value, placed) | ((value - placed).abs() <= noise)).all()):
+                return placed
+    return None
+
+
+def within_noise(value: Tensor, source: Tensor, noise: Tensor) -> Tensor:
+    """A mask of the elements that are the source's, or off by no more than noise moves them; all of one shape."""
+    return (value == source) | ((value - source).abs() <= noise)
 
 
 class Snapping(Machine):
-    """A machine that replaces what it makes by the source's value where the two agree.
+    """A machine that replaces what it makes by the source's value where the two are one.
 
     Args:
         program: what is evaluated.
-        source: values of the source, float64.
+        ties: what the source has, and where noise is.
         globals_: as of any machine.
     """
 
-    def __init__(self, program: Program, source: Sequence[Tensor], globals_: dict[Any, Any] | None = None):
+    def __init__(self, program: Program, ties: Ties, globals_: dict[Any, Any] | None = None):
         super().__init__(program, globals_)
         self.striped = False  # what a region makes is to be compared as a whole
-        self._source = source
+        self._ties = ties
+        self._times: Counter[int] = Counter()
 
     def _evaluate(self, op: Op) -> None:
         super()._evaluate(op)
         for slot in op.results:
             value = self.env.get(slot)
             if isinstance(value, Tensor) and value.dtype == torch.float64 and not op.typed:
-                self.env[slot] = self._settled(op, value)
+                moment = (slot, self._times[slot])
+                self._times[slot] += 1
+                self.env[slot] = self._settled(op, moment, value)
 
-    def _settled(self, op: Op, value: Tensor) -> Tensor:
-        return snapped(value, self._source)
-
-
-def snapped(value: Tensor, source: Iterable[Tensor]) -> Tensor:
-    """The one of ``source`` that ``value`` is, laid out as it is; ``value`` itself where it is none of them."""
-    size = None
-    for other in source:
-        if other.numel() != value.numel():
-            continue
-        size = largest(value) if size is None else size
-        if abs(largest(other) - size) > SEMANTIC_FLOOR * size:
-            continue
-        for layout in layouts(tuple(other.shape), tuple(value.shape), None):
-            placed = layout.place(other, value)
-            if agrees(value, placed):
-                return without_noise(value, placed)
-    return value
-
-
-def without_noise(value: Tensor, source: Tensor) -> Tensor:
-    """``source`` where ``value`` is that but for float64's rounding, else ``value``; all of one shape."""
-    if value is source or not value.is_floating_point():
-        return source
-    near = (value - source).abs() <= NOISE * largest(source)
-    return source if bool(near.all()) else torch.where(near, source, value)
+    def _settled(self, op: Op, moment: Moment, value: Tensor) -> Tensor:
+        return self._ties.settled(moment, value)[0]
 
 
 def decided_values(

@@ -14,6 +14,7 @@ Algorithms 37, 2004.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,9 +22,16 @@ from torch import Tensor
 
 from numtrace.attribute.agreement import alike
 from numtrace.attribute.magnitude import largest, sizes
-from numtrace.attribute.near_ties import NOISE, Snapping
-from numtrace.evaluate.machine import COMPUTING, Machine
+from numtrace.attribute.near_ties import SAMPLES, Moment, Snapping, Ties
+from numtrace.evaluate.machine import COMPUTING, Machine, MakeMachine
+from numtrace.evaluate.nest import Nest
 from numtrace.evaluate.program import Op, Program
+
+#: What two evaluations in float64 are apart, of the largest element: winograd transforms and forty layers leave up to
+#: 2^-45. A changed eps or threshold of a network is larger than this, or lost in rounding.
+DRIFT = 2.0**-43
+#: The noise of one op, 2^5 roundings of float64: what it becomes is measured.
+NOISE = 2.0**-48
 
 #: What rounds nothing: it hands on, chooses, changes a sign, or makes a whole number.
 _EXACT = frozenset(
@@ -44,40 +52,81 @@ _SCALAR = ("arith.", "math.")
 _IDLE = 24
 #: Rounds at most.
 _ROUNDS = 64
+#: The seeds of the evaluations that ties are measured by: none of a round's.
+SAMPLING = range(_ROUNDS, _ROUNDS + SAMPLES)
 
 
 class Noisy(Snapping):
     """A machine that adds noise to what it rounds, but for the source's own values.
 
     Args:
-        program, source, globals_: as of :class:`~numtrace.attribute.near_ties.Snapping`.
+        program, ties, globals_: as of :class:`~numtrace.attribute.near_ties.Snapping`.
         seed: of the noise.
+        stream: which of the noises of one seed.
     """
 
     def __init__(
-        self, program: Program, source: Sequence[Tensor], seed: int, globals_: dict[Any, Any] | None = None
+        self,
+        program: Program,
+        ties: Ties,
+        seed: int,
+        globals_: dict[Any, Any] | None = None,
+        *,
+        stream: int = 0,
     ):
-        super().__init__(program, source, globals_)
-        self._seed, self._generator = seed, torch.Generator().manual_seed(seed)
+        super().__init__(program, ties, globals_)
+        self._seed, self._generator = seed, _generator(seed, stream)
 
-    def noisy(self, value: Any) -> Any:
-        """``value`` with every float off by between half of and all of :data:`NOISE` of the elements' size."""
-        if not isinstance(value, Tensor) or value.dtype != torch.float64:
-            return value
-        return value + self._draw(value).mul_(_sizes(value) * NOISE)
-
-    def _settled(self, op: Op, value: Tensor) -> Tensor:
-        placed = super()._settled(op, value)
-        if placed is not value or not _rounds(op):
+    def _settled(self, op: Op, moment: Moment, value: Tensor) -> Tensor:
+        placed, near = self._ties.settled(moment, value)
+        if not _rounds(op):
             return placed
-        size = _rounded(op, [self.env[slot] for slot in op.operands], value)
-        # A scalar op makes the same of the same bits, in whatever program: so does its noise, and ties stay ties.
-        draw = _hashed(value, self._seed) if op.name.startswith(_SCALAR) else self._draw(value)
-        return value + draw.mul_(size * NOISE)
+        off = placed + self._noise(op, value)
+        return off if near is None else torch.where(near, placed, off)
 
-    def _draw(self, value: Tensor) -> Tensor:
-        draw = torch.rand(value.shape, dtype=torch.float64, generator=self._generator).sub_(0.5)
-        return draw.add_(0.5 * torch.sign(draw))
+    def _noise(self, op: Op, value: Tensor) -> Tensor:
+        size = _rounded(op, self, [self.env[slot] for slot in op.operands], value)
+        # A scalar op makes the same of the same bits, in whatever program: so does its noise, and ties stay ties.
+        scalar = op.name.startswith(_SCALAR)
+        draw = _hashed(value, self._seed) if scalar else _signed(value, self._generator)
+        return draw.mul_(size * NOISE)
+
+
+class Sampling(Noisy):
+    """An evaluation with noise alone, that notes in ``ties`` what becomes of the source's values."""
+
+    def __init__(self, program: Program, ties: Ties, seed: int, globals_: dict[Any, Any] | None = None):
+        super().__init__(program, ties, seed, globals_)
+
+    def _settled(self, op: Op, moment: Moment, value: Tensor) -> Tensor:
+        noise = self._noise(op, value) if _rounds(op) else 0.0
+        off = value + noise
+        self._ties.note(moment, off, noise.abs() if isinstance(noise, Tensor) else noise)
+        return off
+
+
+def measured(
+    source: Sequence[Tensor], program: Program, evaluate: Callable[[MakeMachine, int], object]
+) -> Ties:
+    """The ties of a program with ``source``; ``evaluate`` is given how to make a machine from globals, and its seed."""
+    ties = Ties(source)
+    for seed in SAMPLING if source else ():
+        evaluate(partial(Sampling, program, ties, seed), seed)
+    return ties
+
+
+def signed_draw(value: Tensor, seed: int, stream: int) -> Tensor:
+    """From -1 to -1/2 or from 1/2 to 1 for each element; of one seed there are many streams."""
+    return _signed(value, _generator(seed, stream))
+
+
+def _signed(value: Tensor, generator: torch.Generator) -> Tensor:
+    draw = torch.rand(value.shape, dtype=torch.float64, generator=generator).sub_(0.5)
+    return draw.add_(0.5 * torch.sign(draw))
+
+
+def _generator(seed: int, stream: int) -> torch.Generator:
+    return torch.Generator().manual_seed((stream << 8) + seed)
 
 
 def _hashed(value: Tensor, seed: int) -> Tensor:
@@ -92,32 +141,19 @@ def _hashed(value: Tensor, seed: int) -> Tensor:
     return torch.where(bits < 0, -size, size)
 
 
-def settling_machine(
-    program: Program,
-    globals_: dict[Any, Any],
-    source: Sequence[Tensor],
-    seed: int | None,
-    plain: type[Machine] = Machine,
-) -> Machine:
-    """With noise where there is a ``seed``, on the source's bits where there are some, else a ``plain`` one."""
-    if seed is not None:
-        return Noisy(program, source, seed, globals_)
-    return Snapping(program, source, globals_) if source else plain(program, globals_)
-
-
-def _sizes(value: Tensor) -> Tensor:
+def element_sizes(value: Tensor) -> Tensor:
     """The size of the elements, by which a sum of many is off."""
     top, rest, edge = sizes(value)
     return torch.where(value.abs() > edge, value.new_tensor(top), value.new_tensor(rest))
 
 
-def _rounded(op: Op, operands: Sequence[Any], value: Tensor) -> Tensor:
+def _rounded(op: Op, machine: Machine, operands: Sequence[Any], value: Tensor) -> Tensor:
     """What the rounding errors of an op are in proportion to, per element; zero where it rounds nothing."""
-    size = _size(op, [each for each in operands if isinstance(each, Tensor)], value)
+    size = _size(op, machine, [each for each in operands if isinstance(each, Tensor)], value)
     return torch.where(torch.isfinite(value) & torch.isfinite(size), size, 0.0)
 
 
-def _size(op: Op, operands: Sequence[Tensor], value: Tensor) -> Tensor:
+def _size(op: Op, machine: Machine, operands: Sequence[Tensor], value: Tensor) -> Tensor:
     if op.name in ("arith.addf", "arith.subf"):
         a, b = (each.double() for each in operands)
         b = b if op.name == "arith.addf" else -b
@@ -128,13 +164,22 @@ def _size(op: Op, operands: Sequence[Tensor], value: Tensor) -> Tensor:
         return torch.where(_product_error(value, operands[1], operands[0]) == 0, 0.0, value.abs())
     if op.name.startswith(_SCALAR) or op.name == "linalg.softmax":
         return value.abs()
-    if op.name == "linalg.map" or (
-        op.name == "linalg.generic" and "reduction" not in str(op.attributes["iterator_types"])
-    ):
+    nest: Nest | None = op.cache.get("nest")  # of its evaluation, where it is a structured op
+    if nest is not None and not nest.reductions:
         return torch.zeros_like(value)  # the ops of its region had theirs
     if all(_whole(each) for each in (*operands, value)):
         return torch.zeros_like(value)  # as quantized programs do
-    return _sizes(value)
+    if nest is not None and nest.joins == ["arith.addf"] and (nest.factors or not nest.contributing):
+        # What is left where all cancels says nothing of how far a sum may be off, nor does another sum's size.
+        return _in_absolute_terms(op, machine, operands)
+    return element_sizes(value)
+
+
+def _in_absolute_terms(op: Op, machine: Machine, operands: Sequence[Tensor]) -> Tensor:
+    """A sum of products, or of elements, with all that goes into it made positive."""
+    assert op.fn is not None
+    made = op.fn(op, Machine(machine.program), *(each.double().abs() for each in operands))
+    return made[0] if isinstance(made, tuple) else made
 
 
 def _sum_error(a: Tensor, b: Tensor, total: Tensor) -> Tensor:
@@ -197,7 +242,7 @@ def _moved(sample: Tensor, value: Tensor, source: Tensor) -> Tensor:
     half = torch.maximum(value.abs(), source.abs()).nan_to_num(nan=torch.inf) / 2
     # Beside a source that is no number a value is measured by itself, if it is more than noise: near a pole, a
     # logarithm moves little where its argument moves by all of itself. What is sure moves 2^33 times less.
-    alone = torch.where(value.abs() > NOISE * largest(value), value.abs() * 2.0**-10, torch.inf)
+    alone = torch.where(value.abs() > DRIFT * largest(value), value.abs() * 2.0**-10, torch.inf)
     enough = torch.where(torch.isfinite(source), torch.minimum(gap, half), alone)
     # Of two numbers it tells nothing that a sample is none; where one of them is none itself, it does.
     finite = torch.isfinite(value) & torch.isfinite(source)

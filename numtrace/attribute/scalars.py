@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -139,7 +139,7 @@ def _ulp(value: float, element: str) -> float:
     return float(ulp(torch.tensor(value, dtype=torch.float64), element))
 
 
-def set_to_source(constants: list[tuple[Op, Rounded]]) -> None:
+def set_to_source(constants: Sequence[tuple[Op, Rounded]]) -> None:
     """Has the constants evaluated with the values of the source from now on."""
     for op, rounded in constants:
         shape, _ = tensor_type(op.result_types[0])
@@ -147,7 +147,7 @@ def set_to_source(constants: list[tuple[Op, Rounded]]) -> None:
 
 
 @contextmanager
-def as_in_source(constants: list[tuple[Op, Rounded]]) -> Iterator[None]:
+def as_in_source(constants: Sequence[tuple[Op, Rounded]]) -> Iterator[None]:
     """Evaluates the constants with the values of the source while the context lasts."""
     set_to_source(constants)
     try:

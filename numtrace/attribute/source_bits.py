@@ -8,24 +8,22 @@ import torch
 from torch import Tensor
 
 from numtrace.attribute.decisions import decided_on
-from numtrace.attribute.lanes import REFERENCE, SOURCE, Lanes, Tag
+from numtrace.attribute.doubts import Constants, Doubt, Off, drawn, made
+from numtrace.attribute.lanes import NOISY, REFERENCE, SOURCE, Lanes, Tag
 from numtrace.attribute.matching import Formed
-from numtrace.attribute.near_ties import Snapping, without_noise
-from numtrace.attribute.noise import Noisy, undecided
+from numtrace.attribute.near_ties import MARGIN, Snapping, noise_of, within_noise
+from numtrace.attribute.noise import SAMPLING, Noisy, measured, undecided
 from numtrace.attribute.reference import Reference
-from numtrace.attribute.scalars import Rounded, as_in_source
+from numtrace.attribute.scalars import as_in_source
 from numtrace.attribute.summary import Summary
 from numtrace.attribute.verification import Result, Verification
 from numtrace.evaluate.dispatch import evaluate_dispatch
 from numtrace.evaluate.machine import Machine
 from numtrace.evaluate.program import Op, Program
 
-#: The scalars of a dispatch that the lowering rounded, with what the source has for them.
-Constants = list[tuple[Op, Rounded]]
-
 
 class SourceBits:
-    """Keeps the ``source`` lane, the source's own bits or values tagged ``noisy``, and settles near ties by it."""
+    """Keeps the ``source`` lane and which of it is noisy, and settles near ties by the two."""
 
     def __init__(self, program: Program, lanes: Lanes, reference: Reference, summary: Summary):
         self._program, self._lanes, self._reference, self._summary = program, lanes, reference, summary
@@ -47,13 +45,16 @@ class SourceBits:
             for value in self._verification.values(stamp)
             if value.dtype == torch.float64
         ]
+        ties = measured(
+            source, self._program, lambda make, seed: self._with_noise(op, constants, make({}), seed)
+        )
         snapped = [result.corrected for result in results]
         if source or self._lanes.differs(op.operands, SOURCE):
-            snapped = self._again(op, constants, Snapping(self._program, source))
+            snapped = self._again(op, constants, Snapping(self._program, ties))
 
         @lru_cache(maxsize=1)
         def with_noise(seed: int) -> list[Tensor]:
-            return self._again(op, constants, Noisy(self._program, source, seed))
+            return self._with_noise(op, constants, Noisy(self._program, ties, seed), seed)
 
         for index in differing:
             result = results[index]
@@ -70,38 +71,53 @@ class SourceBits:
                 result.match, result.layout, result.reference = "unmatched", None, None
                 self._verification.match(result, upstream)
 
-    def keep(self, op: Op, index: int, result: Result, upstream: Tag, constants: Constants) -> bool:
-        """Keeps the source's bits of a value that a decision hangs on, and what is made of them.
+    def keep(self, op: Op, index: int, result: Result, constants: Constants) -> None:
+        """Keeps the source's bits of a value that a decision hangs on, what is made of them, and what is noisy.
 
-        Returns:
-            Whether its bits may be others than the source's all the same.
+        The value must be in the reference lane.
         """
         lanes, slot = self._lanes, op.results[index]
-        if result.match == "differs":
-            return False  # it is set back
-        value, noisy = None, True
+        value = lanes.get(REFERENCE, slot)
+        if result.match == "differs" or not value.is_floating_point():
+            return  # it is set back, or exact
         if result.match in ("unmatched", "moved"):
-            noisy = upstream.noisy or result.match == "unmatched"
             if lanes.differs(op.operands, SOURCE):
-                value = self._again(op, constants, Machine(self._program))[index]
-        elif slot in self._decided_on:
-            assert result.reference is not None
-            value, noisy = without_noise(result.corrected, result.reference), False
-        if value is not None and not _same_bits(value, lanes.get(REFERENCE, slot)):
+                lanes.set(SOURCE, slot, self._again(op, constants, Machine(self._program))[index])
+            if result.match == "unmatched" or lanes.differs(op.operands, NOISY):
+                lanes.set(NOISY, slot, self._made(op, constants)[slot])
+            return
+        source = result.reference
+        assert source is not None
+        off = value != source
+        if not bool(off.any()):
+            return
+        off &= ~(value.isnan() & source.isnan())
+        size = None
+        if slot in self._decided_on and not result.healed:
+            doubt = self._made(op, constants)[slot]
+            noise = noise_of(value, [doubt.draw(seed) for seed in SAMPLING])
+            near = within_noise(value, source, noise)
+            value = torch.where(near, source, value)
             lanes.set(SOURCE, slot, value)
-        return noisy
+            off &= ~near
+            size = noise.div_(MARGIN).float()
+        lanes.set(NOISY, slot, Off(value, off, size))
+
+    def _made(self, op: Op, constants: Constants) -> dict[int, Doubt]:
+        lanes = self._lanes
+        env = lanes.machines[NOISY].env
+        operands = {slot: env.get(slot, lanes.get(SOURCE, slot)) for slot in op.operands}
+        return {**made(self._program, op, operands, constants)}
 
     def _again(self, op: Op, constants: Constants, machine: Machine) -> list[Tensor]:
         """The results of ``op`` as ``machine`` has them, from what is the source's bit for bit, as far as there is."""
         operands = [self._lanes.get(SOURCE, slot) for slot in op.operands]
-        if isinstance(machine, Noisy):
-            operands = [
-                machine.noisy(value) if self._lanes.tags([slot]).noisy else value
-                for slot, value in zip(op.operands, operands, strict=True)
-            ]
         with as_in_source(constants):
             return evaluate_dispatch(machine, op, operands)
 
-
-def _same_bits(a: Tensor, b: Tensor) -> bool:
-    return a is b or torch.equal(a, b)
+    def _with_noise(self, op: Op, constants: Constants, machine: Machine, seed: int) -> list[Tensor]:
+        """As above, from what the operands may be for all that is known of them."""
+        env = self._lanes.machines[NOISY].env
+        operands = [drawn(env.get(slot, self._lanes.get(SOURCE, slot)), seed) for slot in op.operands]
+        with as_in_source(constants):
+            return evaluate_dispatch(machine, op, operands)

@@ -243,7 +243,7 @@ class Trajectory:
         # output is a free run, and its agreement with the reference a measurement. The drift of float64 is
         # about 2^-29 of the error of a 32-bit run: it reaches the semantic floor where that error is 0.5 %.
         lanes.set(REFERENCE, slot, result.reference if result.match == "differs" else basis)
-        noisy = self._source.keep(op, index, result, upstream, self._constants[entry_point(op)])
+        self._source.keep(op, index, result, self._constants[entry_point(op)])
         stamp = upstream.stamp if result.holding.moved else result.holding.stamp
         tainted = upstream.tainted and not matched
         settled = matched or result.match == "differs"
@@ -254,7 +254,7 @@ class Trajectory:
             permuted = result.layout is not None and result.layout.permutation is not None
         if result.healed:
             self.summary.amended.update(dict.fromkeys(upstream.differing, REWRITTEN))
-            lanes.tag(slot, Tag(tainted, stamp=stamp, since=since, permuted=permuted, noisy=True))
+            lanes.tag(slot, Tag(tainted, stamp=stamp, since=since, permuted=permuted))
             return
         differing: frozenset[str] = frozenset()
         exact = result.exact
@@ -263,7 +263,7 @@ class Trajectory:
         if exact is not None and not agrees(exact, result.reference):  # type: ignore[arg-type]
             lanes.set(EXACT, slot, exact)
             differing = upstream.differing | ({site} if result.match == "differs" else frozenset())
-        lanes.tag(slot, Tag(tainted, differing, stamp, since, permuted, noisy))
+        lanes.tag(slot, Tag(tainted, differing, stamp, since, permuted))
 
     def _uncovered(
         self, op: Op, formed: Formed, site: str, tensors: list[Tensor], tainted: bool, why: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -77,6 +77,16 @@ class Machine:
         elif op.results:
             env.update(zip(op.results, value, strict=True))
 
+    def results(self, op: Op, operands: Mapping[int, Any]) -> list[Any]:
+        """The results of one op on values by slot.
+
+        Raises:
+            UncoveredOp: there is no function for it.
+        """
+        self.env.update(operands)
+        self._evaluate(op)
+        return [self.env[slot] for slot in op.results]
+
     def run(self, block: Block, arguments: Sequence[Any]) -> list[Any]:
         """Evaluates ``block`` and returns the operands of its terminator."""
         env = self.env
@@ -120,3 +130,7 @@ class Machine:
     def _forget(self, slots: Iterable[int]) -> None:
         for slot in slots:
             self.env.pop(slot, None)
+
+
+#: Makes a machine for a program's globals.
+MakeMachine = Callable[[dict[Any, Any]], Machine]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -14,12 +15,13 @@ from torch import Tensor
 from numtrace.attribute.decisions import decides
 from numtrace.attribute.folded import Folded, folded_constants
 from numtrace.attribute.matching import source_finals
-from numtrace.attribute.near_ties import decided_values
-from numtrace.attribute.noise import settling_machine
+from numtrace.attribute.near_ties import Snapping, Ties, decided_values
+from numtrace.attribute.noise import measured
 from numtrace.attribute.reference import Reference
 from numtrace.attribute.scalars import as_in_source, rounded_constants, set_to_source, source_scalars
 from numtrace.attribute.summary import Summary
 from numtrace.errors import UncoveredOp
+from numtrace.evaluate.machine import Machine, MakeMachine
 from numtrace.evaluate.overflow import Watch
 from numtrace.evaluate.program import Op, Program
 from numtrace.worker.compilation import Variant
@@ -74,16 +76,15 @@ def exact_outputs(
     inputs: list[Tensor],
     watch: Watch | None = None,
     exact: Mapping[str, Tensor] = MappingProxyType({}),
-    source: Sequence[Tensor] = (),
-    seed: int | None = None,
+    make: MakeMachine | None = None,
 ) -> list[Tensor]:
     """The outputs of a flow program evaluated exactly from its inputs on.
 
-    ``exact`` are globals to use for its own, ``source`` what its decisions hang on in the source, ``seed`` is that of
-    noise to add.
+    ``exact`` are globals to use for its own. ``make`` gives the machine for globals, where it is to be another than
+    the plain one.
     """
     globals_ = load_globals(flow, params) | dict(exact)
-    machine = settling_machine(flow, globals_, source, seed)
+    machine = make(globals_) if make else Machine(flow, globals_)
     machine.watch = watch
     for initializer in flow.initializers:
         machine.run(initializer.regions[0], [])
@@ -104,24 +105,34 @@ def _exact_outputs(
 
     With ``near_ties``, decisions that hang on the rounding of float64 are the source's.
     """
+    function = variant.job["function"]
     try:
-        source = decided(variant, flow, params, inputs) if near_ties else ()
-        return exact_outputs(flow, variant.job["function"], params, inputs, exact=exact, source=source)
+        if not near_ties:
+            return exact_outputs(flow, function, params, inputs, exact=exact)
+        ties = measured_ties(variant, flow, params, inputs, exact)
+        return exact_outputs(flow, function, params, inputs, exact=exact, make=partial(Snapping, flow, ties))
     except UncoveredOp:
         return None
 
 
-def decided(variant: Variant, flow: Program, params, inputs: list[Tensor]) -> list[Tensor]:
-    """What the decisions of ``flow`` hang on in the source; nothing where it takes none.
+def measured_ties(
+    variant: Variant, flow: Program, params, inputs: list[Tensor], exact: Mapping[str, Tensor]
+) -> Ties:
+    """What the decisions of ``flow`` hang on in the source, and the noise of it; nothing where it takes none.
 
     Raises:
-        UncoveredOp: an op of the source cannot be evaluated.
+        UncoveredOp: an op of the source, or of ``flow``, cannot be evaluated.
     """
     if not decides([flow.body]):
-        return []
+        return Ties()
     stage, program, function = _reference_program(variant)
     given = arguments(function, inputs)
-    return decided_values(program, function, stage, given, load_globals(program, params), flow)
+    source = decided_values(program, function, stage, given, load_globals(program, params), flow)
+
+    def evaluate(make: MakeMachine, _seed: int) -> None:
+        exact_outputs(flow, variant.job["function"], params, inputs, exact=exact, make=make)
+
+    return measured(source, flow, evaluate)
 
 
 def outputs_as_stored(

@@ -9,7 +9,7 @@ must not acquit what the user can see.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import torch
 from torch import Tensor
@@ -17,12 +17,12 @@ from torch import Tensor
 from numtrace.attribute.agreement import agrees
 from numtrace.attribute.amendments import UNDECIDED
 from numtrace.attribute.magnitude import largest
-from numtrace.attribute.noise import undecided
+from numtrace.attribute.noise import Noisy, undecided
 from numtrace.attribute.scalars import as_in_source
 from numtrace.attribute.trajectory import Trajectory
 from numtrace.errors import UncoveredOp
 from numtrace.worker.compilation import Variant
-from numtrace.worker.exact import decided, exact_outputs
+from numtrace.worker.exact import exact_outputs, measured_ties
 
 
 def hear_noise(
@@ -46,14 +46,16 @@ def hear_noise(
         return
     variant.channel.stage("evaluate with noise")
     try:
-        source = decided(variant, flow, params, inputs)
+        with as_in_source(trajectory.constants):
+            ties = measured_ties(variant, flow, params, inputs, tables)
 
         @lru_cache(maxsize=1)
         def with_noise(seed: int) -> list[Tensor]:
             with as_in_source(trajectory.constants):
                 return exact_outputs(
-                    flow, variant.job["function"], params, inputs, exact=tables, source=source, seed=seed
-                )
+                    flow, variant.job["function"], params, inputs, exact=tables,
+                    make=partial(Noisy, flow, ties, seed),
+                )  # fmt: skip
 
         for index in small:
             tied = undecided(made[index], made[index], wanted[index], with_noise, index)

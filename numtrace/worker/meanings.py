@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from numtrace.attribute.decisions import decides
 from numtrace.attribute.floor import SEMANTIC_FLOOR
 from numtrace.attribute.folded import Folded, folded_constants
 from numtrace.attribute.magnitude import largest
-from numtrace.attribute.near_ties import decided_values
-from numtrace.attribute.noise import settling_machine, undecided
+from numtrace.attribute.near_ties import Snapping, Ties, decided_values
+from numtrace.attribute.noise import Noisy, measured, undecided
 from numtrace.attribute.scalars import (
     Rounded,
     as_in_source,
@@ -28,6 +28,7 @@ from numtrace.attribute.scalars import (
 from numtrace.attribute.sums import SummingMachine, Sums
 from numtrace.attribute.worth import is_rounding
 from numtrace.errors import ModelError, UncoveredOp
+from numtrace.evaluate.machine import MakeMachine
 from numtrace.evaluate.overflow import Watch
 from numtrace.evaluate.program import Op, Program
 from numtrace.evaluate.torch_conversion import signless
@@ -105,15 +106,18 @@ class Meanings:
             if derived:
                 # The lowering's own constants, such as √2: a guess that is believed when it explains everything.
                 number = self._number(self._corrected(program, [*known, *derived], tables))
-        source: list[Tensor] = []
+        ties = Ties()
         if number is None and self._first is not None:
             # Where a decision hangs on the rounding of float64, on what the first program decides.
             source = self._decided_values(program) if decides([program.body]) else []
-            number = self._but_for_noise(program, known, tables, source, found)
+            ties = measured(
+                source, program, lambda make, _seed: self._corrected(program, known, tables, make)
+            )
+            number = self._but_for_noise(program, known, tables, ties, found)
         if number is None:
             self._first = self._first or path
             return self._new(found)
-        stored = self._as_stored(program, known, tables, number, source)
+        stored = self._as_stored(program, known, tables, number, ties)
         if stored is None:
             return number
         self.sums[path] = stored.sums or found.sums
@@ -126,7 +130,7 @@ class Meanings:
         known: list[tuple[Op, Rounded]],
         tables: dict[str, Folded],
         number: int,
-        source: list[Tensor],
+        ties: Ties,
     ) -> Evaluation | None:
         """The program with its constants as they are, where they are worth more than rounding; else None.
 
@@ -139,7 +143,7 @@ class Meanings:
         allowed = self.own_error(program, exact)
         if allowed is None:
             return None
-        stored = self._evaluate(program, {}, source)
+        stored = self._evaluate(program, {}, _settling(program, ties))
         worth, size = semantic_gap(stored.outputs, exact), max(map(largest, exact), default=0.0)
         if worth is None and not stored.in_range:
             return None
@@ -168,17 +172,18 @@ class Meanings:
         program: Program,
         constants: list[tuple[Op, Rounded]],
         tables: dict[str, Folded],
-        source: Sequence[Tensor],
+        ties: Ties,
         found: Evaluation,
     ) -> int | None:
         """The meaning that ``found`` has but for elements that hang on the rounding of float64."""
-        snapped = self._corrected(program, constants, tables, source) if source else found
-        if source and (number := self._number(snapped)) is not None:
+        settling = _settling(program, ties)
+        snapped = self._corrected(program, constants, tables, settling) if settling else found
+        if settling and (number := self._number(snapped)) is not None:
             return number
 
         @lru_cache(maxsize=1)
         def with_noise(seed: int) -> list[Tensor]:
-            return self._corrected(program, constants, tables, source, seed).outputs
+            return self._corrected(program, constants, tables, partial(Noisy, program, ties, seed)).outputs
 
         def same(index: int, want: Tensor) -> bool:
             value, near = found.outputs[index], snapped.outputs[index]
@@ -195,24 +200,21 @@ class Meanings:
         program: Program,
         constants: list[tuple[Op, Rounded]],
         tables: dict[str, Folded],
-        source: Sequence[Tensor] = (),
-        seed: int | None = None,
+        make: MakeMachine | None = None,
     ) -> Evaluation:
         with as_in_source(constants):
             exact = {name: table.exact for name, table in tables.items()}
-            return self._evaluate(program, exact, source, seed)
+            return self._evaluate(program, exact, make)
 
     def _evaluate(
         self,
         program: Program,
         tables: dict[str, Tensor],
-        source: Sequence[Tensor] = (),
-        seed: int | None = None,
+        make: MakeMachine | None = None,
     ) -> Evaluation:
-        """``source``: the values that decisions hang on. ``seed``: of noise that is added, None for none."""
         function = entry(program, self.function)
         globals_ = load_globals(program, self.params) | tables
-        machine = settling_machine(program, globals_, source, seed, SummingMachine)
+        machine = make(globals_) if make else SummingMachine(program, globals_)
         machine.watch = Watch()
         for initializer in program.initializers:
             machine.run(initializer.regions[0], [])
@@ -250,6 +252,10 @@ class Meanings:
         if self._base is None:
             self._base = Program.parse((self.shared / "input.mlir").read_text(encoding="utf-8"))
         return self._base
+
+
+def _settling(program: Program, ties: Ties) -> MakeMachine | None:
+    return partial(Snapping, program, ties) if ties.source else None
 
 
 class _Untold(Exception):

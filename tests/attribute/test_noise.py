@@ -12,6 +12,7 @@ from faults.piece import filled, generic
 from faults.planting import edited
 from programs import Bench, Recorder
 
+from numtrace.attribute.near_ties import Ties
 from numtrace.attribute.noise import Noisy, undecided
 from numtrace.attribute.verdict import judge
 from numtrace.evaluate.program import Program
@@ -167,7 +168,7 @@ def test_whole_numbers_have_no_noise() -> None:
 
     def made(a: float, b: float) -> list[float]:
         values = [torch.tensor(x, dtype=torch.float64) for x in (a, b)]
-        return [value.item() for value in Noisy(program, [], 1).run(body, values)]
+        return [value.item() for value in Noisy(program, Ties(), 1).run(body, values)]
 
     assert made(4.0, 8.0) == [12.0, 2.0]
     total, quotient = made(3.0, 1.0)
