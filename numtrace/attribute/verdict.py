@@ -70,6 +70,9 @@ def judge(
     brought_in = [one for one in semantic if not one.get("constants")]
     if charged is not None and brought_in:
         reason = _semantic(charged, brought_in, known, record)
+        golden = record.get("golden")
+        if golden and golden["as_compiled"]:
+            return Judgement("inconclusive", reason + _golden_as_compiled(golden))
         if not charged.proven:
             return Judgement("inconclusive", f"{reason}; or the lowering did: the baseline does not compile")
         return Judgement("lowering-bug" if charged.kind == LOWERING else "pass-bug", reason)
@@ -159,6 +162,13 @@ def _golden_off(golden: dict[str, Any]) -> str:
         f"the expected output is not what the program means where IREE begins with it: {_apart(golden)} from the "
         "exact value of the input stage, more than rounding; either the import to that stage is wrong, or the "
         "expected output is of another program"
+    )
+
+
+def _golden_as_compiled(golden: dict[str, Any]) -> str:
+    return (
+        f"; but the expected output is the compiled program's, and {_apart(golden)} from the reference: either "
+        "numtrace reads the source wrong, or the expected output was made by the same lowering"
     )
 
 

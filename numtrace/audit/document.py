@@ -100,14 +100,21 @@ def load(path: Path) -> Audit:
 def worse(document: Audit, earlier: Audit) -> list[tuple[str, Finding]]:
     """By pass, what is worse than in ``earlier``: an outcome of another kind, and worse, than there.
 
-    A pass or a program that was not in it counts as one that did nothing.
+    A pass or a program that was not in it counts as one that did nothing. A pass that was, and now cannot be run on
+    any program, fails.
     """
     before = {
         (audited.name, finding.program): OUTCOMES.index(finding.outcome)
         for audited in earlier.passes
         for finding in audited.findings
     }
-    return [
+    ran = {audited.name for audited in earlier.passes}
+    lost = [
+        (refused.name, Finding(program="every program", outcome="fails", reason=refused.reason))
+        for refused in document.refused
+        if refused.name in ran
+    ]
+    return lost + [
         (audited.name, finding)
         for audited in document.passes
         if not audited.same_as

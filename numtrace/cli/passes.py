@@ -42,7 +42,8 @@ def list_passes(
     """List the passes, what they touch, and whether the installed IREE has them.
 
     With --audit: what each of IREE's preprocessing passes does to a corpus of small programs. Exits with 1 if one
-    changes the mathematics of a program, with 3 if one fails. Compiler flags go after `--`.
+    changes the mathematics of a program, with 3 if one fails, with 4 if it could not be told of one, and with 70 if
+    numtrace itself failed. Compiler flags go after `--`.
     """
     from numtrace.report.passes import print_passes
     from numtrace.report.terminal import make_console

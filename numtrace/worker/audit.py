@@ -100,6 +100,7 @@ class Subject:
         self._meanings = Meanings("main", archives([]), "self", folder, self.inputs)
         self._original = self._meanings.of(folder / "input.mlir")
         self._known: dict[str, Told] = {}
+        self._numbers: dict[str, int] = {}  # of the meanings, by digest
         self._witnessed: dict[str, dict[str, Any]] = {}
         #: The program after the last pass, without locations, and its digest.
         self.text, self.digest = self._plain, ""
@@ -133,6 +134,7 @@ class Subject:
             return Told("untold", self._meanings.unknown[self._after])
         if number == self._original:
             return Told("keeps")
+        self._numbers[self.digest] = number
         return Told("changes", "", *self._meanings.gap(self._original, number))
 
     def run(self) -> dict[str, Any]:
@@ -142,18 +144,13 @@ class Subject:
         return self._witnessed[self.digest]
 
     def _run(self) -> dict[str, Any]:
-        number = self._meanings.of(self._after_file())
-        assert self._original is not None and number is not None
-        before, after = (self._meanings.evaluations[n].outputs for n in (self._original, number))
+        assert self._original is not None  # else nothing had changed
+        numbers = self._original, self._numbers[self.digest]
+        before, after = (self._meanings.evaluations[number].outputs for number in numbers)
         try:
             return by_running(self._plain, self.text, self.inputs, before, after, self._folder, self._job)
         except NumtraceError as error:
             return {"confirmed": None, "witness": str(error)}
-
-    def _after_file(self) -> Path:
-        module = ir.Module.parse(self.text, self._context)
-        self._after.write_text(module.operation.get_asm(enable_debug_info=False), encoding="utf-8")
-        return self._after
 
 
 def normal_form(module: ir.Module) -> str:
@@ -195,7 +192,9 @@ def drawn_inputs(program: Program, data: str) -> list[Tensor]:
         shape, element = tensor_type(type_)
         sizes = [_DYNAMIC if size is None else size for size in shape]
         dtype = NATIVE[element]
-        if not dtype.is_floating_point:
+        if dtype == torch.bool:
+            values.append(torch.randint(0, 2, sizes, generator=generator).to(dtype))
+        elif not dtype.is_floating_point:
             values.append(torch.randint(_LOW, _HIGH, sizes, generator=generator).to(dtype))
         elif data == "normal":
             values.append(torch.randn(sizes, generator=generator).to(dtype))

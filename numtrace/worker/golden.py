@@ -18,17 +18,21 @@ from numtrace.worker.compilation import Variant
 #: are not rounded.
 _GOLDEN_FLOOR = 8 * 2.0**-8
 
+#: What is nearer to one than to the other by this is the one's.
+_BESIDE = 1 / 8
+
 
 def golden_record(
     golden: list[Tensor | None],
     expected: list[Tensor],
     types: list[str],
     tolerance: dict[str, Any] | None,
+    records: list[dict[str, Any]],
 ) -> dict[str, Any] | None:
     """How far the expected outputs are from the reference: the furthest, and whether rounding explains none of it.
 
     An expected output may be what the type of the output makes of the reference, which overflows where the exact value
-    does not.
+    does not. ``as_compiled`` says that they are far from the reference and beside what was compiled, by ``records``.
     """
     found = []
     for gold, want, element in zip(golden, expected, types, strict=True):
@@ -40,7 +44,18 @@ def golden_record(
         exactly = _apart(gold, want, _GOLDEN_FLOOR, tolerance)
         rounded = _apart(gold, round_to(want, element).double(), _GOLDEN_FLOOR, tolerance)
         found.append(min(exactly, rounded, key=lambda f: (f["off"], f["disagreeing"])))
-    return max(found, key=lambda f: (f["off"], f["disagreeing"], f["max_abs"] or 0.0), default=None)
+    furthest = max(found, key=lambda f: (f["off"], f["disagreeing"], f["max_abs"] or 0.0), default=None)
+    if furthest is not None:
+        furthest["as_compiled"] = _as_compiled(furthest, records)
+    return furthest
+
+
+def _as_compiled(furthest: dict[str, Any], records: list[dict[str, Any]]) -> bool:
+    beside = [record for record in records if record["as_golden"]]
+    if len(beside) < sum(record["golden_max_abs"] is not None for record in records) or not beside:
+        return False
+    gap = max(record["golden_max_abs"] or 0.0 for record in beside)
+    return bool(furthest["disagreeing"]) or gap < (furthest["max_abs"] or 0.0) * _BESIDE
 
 
 def _apart(golden: Tensor, want: Tensor, floor: float, tolerance: dict[str, Any] | None) -> dict[str, Any]:

@@ -105,7 +105,7 @@ def outcome_fields(
         "amended": summary.amended,
         "tainted": summary.tainted_outputs,
         "golden_max_abs": golden_gap(golden, expected),
-        "golden": golden_record(golden, expected, types, job["tolerance"]),
+        "golden": golden_record(golden, expected, types, job["tolerance"], records),
         "reference": job["reference"],
     }
 

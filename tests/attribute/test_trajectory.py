@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from programs import Bench, Ran, conv_program
@@ -191,3 +193,20 @@ def test_other_op_names_and_no_locations_change_nothing(biased: Bench, tmp_path)
     assert other.matches() == named.matches()
     assert named.record["output"]["max_abs"] < 1e-5 and other.record["output"]["max_abs"] < 1e-5
     assert other.record["split"]["semantic"]["max_abs"] < 1e-13
+
+
+def test_a_constant_that_explains_one_result_is_left_alone_in_another(tmp_path: Path) -> None:
+    """√2 was rounded by the lowering; 0.01 of 32 bits is what an attribute without a value is."""
+    tensor = "!torch.vtensor<[64],f32>"
+    meta = "torch.onnx_meta.ir_version = 9 : si64, torch.onnx_meta.opset_version = 21 : si64"
+    text = f"""
+    func.func @main(%x: {tensor}) -> ({tensor}, {tensor}) attributes {{{meta}}} {{
+      %0 = torch.operator "onnx.Gelu"(%x) : ({tensor}) -> {tensor}
+      %1 = torch.operator "onnx.LeakyRelu"(%0) : ({tensor}) -> {tensor}
+      return %0, %1 : {tensor}, {tensor}
+    }}
+    """
+    ran = Bench(tmp_path / "bench", text).run()
+    assert {site["dispatch"] for site in ran.sites} == {"main$async_dispatch_0_elementwise_64_f32"}
+    assert [site["match"] for site in ran.sites] == ["verified", "verified"]
+    assert [constant["source"] for constant in ran.record["constants"]] == [2**0.5]

@@ -45,8 +45,8 @@ FINITE = {"max_abs": 1e-3, "disagreeing": 0, "lost": 0, "allclose": None}
 NONFINITE = {"max_abs": 0.0, "disagreeing": 2, "lost": 0, "allclose": None}
 
 
-def golden(*, off: bool) -> dict[str, Any]:
-    return {"max_abs": 0.25, "of": 1.0, "disagreeing": 0, "off": off}
+def golden(*, off: bool, as_compiled: bool = False) -> dict[str, Any]:
+    return {"max_abs": 0.25, "of": 1.0, "disagreeing": 0, "off": off, "as_compiled": as_compiled}
 
 
 @pytest.mark.parametrize(
@@ -91,6 +91,13 @@ def golden(*, off: bool) -> dict[str, Any]:
         (record(golden=golden(off=True), reference="self", split=semantic(1e-9, 0)), [], False, "pass-bug"),
         (record(golden=golden(off=True), reference="torch"), [], False, "ok"),
         (record(golden=golden(off=False), reference="self"), [], False, "ok"),
+        # Of two witnesses that contradict each other neither is believed.
+        (
+            record(golden=golden(off=True, as_compiled=True), reference="onnx", split=semantic(0.0, 0.25)),
+            [],
+            True,
+            "inconclusive",
+        ),
     ],
 )
 def test_the_first_that_applies(given: dict, sites: list, baseline: bool, verdict: str) -> None:

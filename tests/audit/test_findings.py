@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 import torch
 
 from numtrace.audit.audit import Auditor, audit, exit_code
 from numtrace.audit.corpus import corpus
-from numtrace.audit.document import Audit, Finding, load, worse
+from numtrace.audit.document import Audit, Finding, Refused, load, worse
 from numtrace.audit.program import Program
 from numtrace.evaluate.program import Program as Evaluated
 from numtrace.report.progress import Progress
@@ -121,6 +122,22 @@ def test_it_exits_with_1_but_not_where_all_was_known(document):
     assert exit_code(document) == 1
     assert worse(document, document) == []
     assert exit_code(document, []) == 0
+
+
+def test_a_pass_that_can_no_longer_be_run_is_worse(document):
+    lost = document.passes[0].name
+    refused = [*document.refused, Refused(name=lost, reason="it fails at every program: no")]
+    later = msgspec.structs.replace(document, passes=document.passes[1:], refused=refused)
+    ((name, finding),) = worse(later, document)
+    assert (name, finding.outcome, finding.reason) == (lost, "fails", "it fails at every program: no")
+    assert worse(later, later) == []
+    assert exit_code(later, [finding]) == 3
+
+
+def test_bits_are_of_both_kinds():
+    text = "func.func @main(%a: tensor<64xi1>) -> tensor<64xi1> { return %a : tensor<64xi1> }"
+    (bits,) = drawn_inputs(Evaluated.parse(text), "whole")
+    assert 16 < int(bits.sum()) < 48
 
 
 def test_a_pass_that_takes_the_worker_down_costs_one_program_at_a_time(tmp_path: Path):

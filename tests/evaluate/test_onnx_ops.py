@@ -143,6 +143,25 @@ def test_resize_to_the_nearest(onnx):
     assert onnx("Resize", up, "[4],f32", x, *more).tolist() == [1.0, 2.0, 2.0, 2.0]
 
 
+@pytest.mark.parametrize(("scale", "new"), [(0.1, 1), (0.2, 2), (1.2, 12)])
+def test_which_is_nearest_by_a_rounded_scale_is_not_said(onnx, scale: float, new: int):
+    """1 / 0.2f is 4.9999999, and 5 in float32; 6 / 1.2f is 4.9999998."""
+    x = ("[10],f32", torch.arange(10.0))
+    more = (("[0],f32", torch.zeros(0)), ("[1],f32", torch.tensor([scale])))
+    mode = f"{word('coordinate_transformation_mode', 'asymmetric')}, {word('nearest_mode', 'floor')}"
+    if new == 1:
+        assert onnx("Resize", mode, "[1],f32", x, *more).tolist() == [0.0]
+        return
+    with pytest.raises(UncoveredOp, match="rounding of float32"):
+        onnx("Resize", mode, f"[{new}],f32", x, *more)
+
+
+def test_a_default_is_of_32_bits(onnx):
+    """0.01 is 0.00999999977648258."""
+    made = onnx("LeakyRelu", "", "[1],f32", ("[1],f32", torch.tensor([-1.0])))
+    assert made.item() == -0.009999999776482582
+
+
 def test_samples_of_a_grid(onnx):
     """The middle of 2 by 2 is the mean of all; its corner, aligned, is the element there."""
     x = ("[1,1,2,2],f32", torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]]))

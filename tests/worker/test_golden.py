@@ -6,13 +6,16 @@ import torch
 
 from numtrace.worker.golden import golden_record
 
+#: An output that nothing was expected of.
+COMPILED = {"golden_max_abs": None, "as_golden": False}
+
 
 def f64(*values: float) -> torch.Tensor:
     return torch.tensor(values, dtype=torch.float64)
 
 
 def record(golden: torch.Tensor, reference: torch.Tensor, element: str) -> dict:
-    found = golden_record([golden], [reference], [element], None)
+    found = golden_record([golden], [reference], [element], None, [COMPILED])
     assert found is not None
     return found
 
@@ -35,9 +38,22 @@ def test_what_the_type_of_the_output_overflows_to_is_not_off() -> None:
 
 
 def test_without_a_golden_there_is_nothing_to_say() -> None:
-    assert golden_record([None], [f64(1.0)], ["f32"], None) is None
+    assert golden_record([None], [f64(1.0)], ["f32"], None, [COMPILED]) is None
 
 
 def test_integers_are_not_rounded() -> None:
     assert record(f64(458.0), f64(457.0), "i32")["off"]
     assert not record(f64(457.0), f64(457.0), "i32")["off"]
+
+
+def test_a_golden_beside_the_compiled_output_is_its() -> None:
+    """1 away from the reference, and from what was compiled 1e-3, or 0.5, or another number of NaN."""
+
+    def as_compiled(**compiled: object) -> bool:
+        found = golden_record([f64(3.0)], [f64(2.0)], ["f32"], None, [compiled])
+        assert found is not None
+        return found["as_compiled"]
+
+    assert as_compiled(golden_max_abs=1e-3, as_golden=True)
+    assert not as_compiled(golden_max_abs=0.5, as_golden=True)
+    assert not as_compiled(golden_max_abs=1e-3, as_golden=False)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from iree.compiler import ir
 
 from numtrace.errors import UncoveredOp
@@ -53,10 +54,10 @@ def onnx_function(name: str) -> Callable:
 
 
 def given(op: Op, name: str, default: Any = None) -> Any:
-    """An attribute: an int, a float, a text, or a list of them."""
+    """An attribute: an int, a float, a text, or a list of them. Floats are of 32 bits, the defaults too."""
     key = _PREFIX + name
     if key not in op.attributes:
-        return default
+        return float(np.float32(default)) if isinstance(default, float) else default
     attribute = op.attributes[key].maybe_downcast()
     if isinstance(attribute, ir.ArrayAttr):
         return [part.maybe_downcast().value for part in attribute]

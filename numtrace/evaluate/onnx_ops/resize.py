@@ -9,6 +9,9 @@ from numtrace.errors import UncoveredOp
 from numtrace.evaluate.onnx_ops.registry import evaluates_onnx, given
 from numtrace.evaluate.program import Op
 
+#: Of a place in float32, in units of it and one: the scale's own rounding, its inverse's, a product's and a sum's.
+_PLACE_ERROR = 4 * 2.0**-24
+
 
 @evaluates_onnx("Resize", unless=("antialias", "keep_aspect_ratio_policy"))
 def resize(
@@ -69,14 +72,7 @@ def _weights(op: Op, at: Tensor, size: int) -> Tensor:
     """(new, old)."""
     mode = given(op, "mode", "nearest")
     if mode == "nearest":
-        nearest = given(op, "nearest_mode", "round_prefer_floor")
-        rounded = {
-            "round_prefer_floor": torch.ceil(at - 0.5),
-            "round_prefer_ceil": torch.floor(at + 0.5),
-            "floor": torch.floor(at),
-            "ceil": torch.ceil(at),
-        }[nearest]
-        taps = [(rounded, torch.ones_like(at))]
+        taps = [(_nearest(given(op, "nearest_mode", "round_prefer_floor"), at), torch.ones_like(at))]
     elif mode == "linear":
         low = torch.floor(at)
         taps = [(low, 1 - (at - low)), (low + 1, at - low)]
@@ -90,6 +86,30 @@ def _weights(op: Op, at: Tensor, size: int) -> Tensor:
             weight = torch.where((place < 0) | (place > size - 1), 0.0, weight)
         weights.index_put_((rows, place.clamp(0, size - 1).long()), weight, accumulate=True)
     return weights / weights.sum(1, keepdim=True) if given(op, "exclude_outside", 0) else weights
+
+
+def _nearest(mode: str, at: Tensor) -> Tensor:
+    """The old element that each new one takes.
+
+    Raises:
+        UncoveredOp: for some of them that hangs on the rounding of the scale and the place, which are float32: of a
+            scale of 0.2 the fifth is at 4.9999999 or at 5.
+    """
+
+    def rounded(at: Tensor) -> Tensor:
+        return {
+            "round_prefer_floor": torch.ceil(at - 0.5),
+            "round_prefer_ceil": torch.floor(at + 0.5),
+            "floor": torch.floor(at),
+            "ceil": torch.ceil(at),
+        }[mode]
+
+    off = _PLACE_ERROR * (at.abs() + 1)
+    close = rounded(at - off) != rounded(at + off)
+    exact = 2 * at == torch.round(2 * at)  # as float32 has it: a scale of 2 is no question
+    if bool((close & ~exact).any()):
+        raise UncoveredOp("onnx.Resize", "which element is nearest hangs on the rounding of float32")
+    return rounded(at)
 
 
 def _cubic(distance: Tensor, a: float) -> Tensor:
