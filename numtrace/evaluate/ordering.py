@@ -1,4 +1,4 @@
-"""``iree_linalg_ext`` ops that choose by a comparison in their region: sort and arg_compare."""
+"""``iree_linalg_ext`` ops that choose by a comparison in their region: sort, topk and arg_compare."""
 
 from __future__ import annotations
 
@@ -30,6 +30,30 @@ def sort(op: Op, machine, *values: Tensor) -> tuple[Tensor, ...]:
         raise UncoveredOp(op.name, "a NaN has no place in this order")
     order = torch.sort(values[number], dim=dim, descending=descending, stable=True).indices
     return tuple(torch.gather(value, dim, order) for value in values)
+
+
+@evaluates("iree_linalg_ext.topk", "iree_linalg_ext.topk_v2")
+def topk(op: Op, machine, *operands: Tensor) -> tuple[Tensor, ...]:
+    """The first along the dimension in the region's order, of the outs' elements and the input's.
+
+    Of equal ones the lower index comes first. Without indices of its own an element has its place.
+    """
+    results = len(op.results)
+    outs, (value, *more) = operands[-results:], operands[:-results]
+    key, dim = _key(op), op.integer("dimension")
+    if results != 2 or key is None:
+        raise UncoveredOp(op.name, "an order that is more than one comparison, or other results than two")
+    if value.is_floating_point() and bool(torch.isnan(value).any()):
+        raise UncoveredOp(op.name, "a NaN has no place in this order")
+    places = torch.arange(value.shape[dim], dtype=outs[1].dtype)
+    shape = [-1 if d == dim % value.dim() else 1 for d in range(value.dim())]
+    index = more[0] if more else places.reshape(shape).expand(value.shape)
+    found, indices = torch.cat([outs[0], value], dim), torch.cat([outs[1], index], dim)
+    for by, descending in ((1, False), (0, key[1])):
+        order = torch.sort((found, indices)[by], dim=dim, descending=descending, stable=True).indices
+        found, indices = (torch.gather(each, dim, order) for each in (found, indices))
+    count = outs[0].shape[dim]
+    return found.narrow(dim, 0, count), indices.narrow(dim, 0, count)
 
 
 def _key(op: Op) -> tuple[int, bool] | None:

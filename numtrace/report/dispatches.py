@@ -126,7 +126,8 @@ def _timings(timings: Timings) -> str:
 
 def _semantic(variant: Variant, floor: float, width: int, top: int) -> list[Text]:
     def counts(site: Site) -> bool:
-        if site.constant:  # said by name, above
+        # A constant is said by name, above; without a value of the source's to match, a difference is no error.
+        if site.constant or site.match == "unmatched":
             return False
         return _size(site.semantic) > 0 and (site.match == "differs" or _relative(site.semantic) > floor)
 

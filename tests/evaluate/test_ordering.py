@@ -1,6 +1,8 @@
 # ruff: noqa: E501 (lines of MLIR)
+import numpy as np
 import pytest
 import torch
+from programs import Bench
 
 from numtrace.errors import UncoveredOp
 
@@ -62,3 +64,31 @@ def test_arg_compare_keeps_the_first_and_what_its_comparison_says_of_nan(evaluat
     best, index = evaluate(text, a, start, torch.tensor([0, 0, 5], dtype=torch.int32))
     assert best.tolist() == [7.0, 3.0, 0.0]
     assert index.tolist() == [1, 2, 5]  # the last row: nothing beats the start
+
+
+TOPK = """
+util.func public @main(%a: tensor<2x6xf32>) -> (tensor<2x3xf32>, tensor<2x3xi32>) {
+  %low = arith.constant dense<-1.0> : tensor<2x3xf32>
+  %none = arith.constant dense<7> : tensor<2x3xi32>
+  %0:2 = iree_linalg_ext.topk dimension(1) ins(%a : tensor<2x6xf32>) outs(%low, %none : tensor<2x3xf32>, tensor<2x3xi32>) {
+  ^bb0(%x: f32, %y: f32):
+    %c = arith.cmpf ogt, %x, %y : f32
+    iree_linalg_ext.yield %c : i1
+  } -> tensor<2x3xf32>, tensor<2x3xi32>
+  util.return %0#0, %0#1 : tensor<2x3xf32>, tensor<2x3xi32>
+}
+"""
+#: Ties among the elements, and with the outs; fewer than three that are above these.
+TIES = torch.tensor([[2.0, 5.0, 2.0, 5.0, 1.0, 2.0], [-2.0, 3.0, -1.0, -1.0, -3.0, -5.0]])
+
+
+def test_topk(evaluate):
+    best, where = evaluate(TOPK, TIES)
+    assert best.tolist() == [[5, 5, 2], [3, -1, -1]]
+    assert where.tolist() == [[1, 3, 0], [1, 2, 3]]
+
+
+def test_topk_is_as_compiled(tmp_path):
+    np.save(tmp_path / "x.npy", TIES.numpy())
+    ran = Bench(tmp_path / "bench", TOPK, inputs=[f"@{tmp_path / 'x.npy'}"]).run()
+    assert [output["max_abs"] for output in ran.record["outputs"]] == [0.0, 0.0]
