@@ -227,3 +227,15 @@ def select(op: Op, machine, *operands: Any) -> Typed:
             either = (a.wide.double() - b.wide.double()).abs().float() + torch.maximum(a.error, b.error)
             bound = torch.where(condition.bound != 0, either.nan_to_num(torch.inf, torch.inf), bound)
     return Typed(exact, typed, bound, together((condition, a, b)))
+
+
+@carries("arith.shli", "arith.shrsi", "arith.shrui")
+def shift(op: Op, machine, a: Any, b: Any) -> Any:
+    """By the width or more, MLIR's ``arith`` leaves the result open: no code for it is wrong."""
+    value = machine.by_definition(op, [a, b])
+    by = lift(b, op.operand_types[1]).exact
+    free = (by < 0) | (by >= int(element_of(op).removeprefix("i")))
+    if not bool(free.any()):
+        return value
+    value = lift(value, op.result_types[0])
+    return Typed(value.exact, value.typed, torch.where(free, torch.inf, value.error), False)

@@ -71,7 +71,7 @@ class TypedMachine(Machine):
             elif _moves(op):
                 value = moved(op, self, operands)
             else:
-                value = self._by_definition(op, operands)
+                value = self.by_definition(op, operands)
         except NotImplementedError as error:  # of torch: it has no maximum of f8, say
             raise UncoveredOp(op.name, f"torch does not compute it in its type ({error})") from None
         if len(op.results) == 1:
@@ -93,7 +93,7 @@ class TypedMachine(Machine):
         (slot,) = op.results
         self._data_free[slot] = Typed(widen(self.env[slot]), made.typed, made.bound, False)
 
-    def _by_definition(self, op: Op, operands: list[Any]) -> Any:
+    def by_definition(self, op: Op, operands: list[Any]) -> Any:
         """Ops on integers and booleans alone, which round nothing.
 
         Raises:

@@ -229,3 +229,17 @@ def test_an_integer_that_bf16_does_not_hold_may_be_kept_in_f32(typed):
     assert (made.typed.item(), made.bound.item()) == (256.0, close(257 * 2.0**-7))
     exact = step(typed, body, number(256.0))
     assert (exact.typed.item(), exact.bound.item()) == (256.0, 0.0)
+
+
+def test_a_shift_by_the_width_or_more_may_be_anything(typed):
+    text = """
+    util.func public @main(%a: tensor<4xi8>, %b: tensor<4xi8>) -> tensor<4xi8> {
+      %r = arith.shli %a, %b : tensor<4xi8>
+      util.return %r : tensor<4xi8>
+    }
+    """
+    made = typed(
+        text, torch.tensor([1, 1, 1, 1], dtype=torch.int8), torch.tensor([7, 8, -1, 0], dtype=torch.int8)
+    )
+    assert made.bound.tolist() == [0.0, math.inf, math.inf, 0.0]
+    assert made.exact[[0, 3]].tolist() == [-128, 1]
