@@ -7,7 +7,6 @@ only so is it known how much noise is left where all of it cancels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
@@ -16,11 +15,8 @@ from torch import Tensor
 
 from numtrace.attribute.near_ties import Ties
 from numtrace.attribute.noise import DRIFT, Noisy, element_sizes, signed_draw
-from numtrace.attribute.scalars import Rounded, as_in_source
+from numtrace.attribute.scalars import Constants, as_in_source
 from numtrace.evaluate.program import Op, Program
-
-#: Scalars that were rounded, with what the source has for them.
-Constants = Sequence[tuple[Op, Rounded]]
 
 #: So that no two doubts of one seed have the same noise.
 _STREAMS = count(1)
@@ -78,7 +74,7 @@ class Result:
 Doubt = Off | Result
 
 
-def made(program: Program, op: Op, operands: dict[int, Any], constants: Constants = ()) -> dict[int, Result]:
+def made(program: Program, op: Op, operands: dict[int, Any], constants: Constants = ()) -> dict[int, Doubt]:
     """The doubts of the results of ``op`` by slot, as of :class:`Made`."""
     of = Made(program, op, operands, constants)
     return {slot: Result(of, index) for index, slot in enumerate(op.results)}
@@ -86,4 +82,4 @@ def made(program: Program, op: Op, operands: dict[int, Any], constants: Constant
 
 def drawn(value: Any, seed: int) -> Any:
     """What is drawn for a doubt; any other value itself."""
-    return value.draw(seed) if isinstance(value, Off | Result) else value
+    return value.draw(seed) if isinstance(value, Doubt) else value

@@ -78,6 +78,11 @@ class Lanes:
             return self.machines[REFERENCE].env[slot]
         return env[slot]
 
+    def doubted(self, slots: Iterable[int]) -> dict[int, Any]:
+        """By slot the doubts of values; of those that have none, their bits in the source lane."""
+        doubts = self.machines[NOISY].env
+        return {slot: doubts[slot] if slot in doubts else self.get(SOURCE, slot) for slot in slots}
+
     def set(self, lane: str, slot: int, value: Any) -> None:
         self.machines[lane].env[slot] = value
 
@@ -222,8 +227,7 @@ class Lanes:
             return
         read = [slot for slot in reads(op) if slot in reference.env]
         if lane == NOISY and op.results:
-            operands = {slot: own.env.get(slot, self.get(SOURCE, slot)) for slot in read}
-            own.env.update(made(self.program, op, operands))
+            own.env.update(made(self.program, op, self.doubted(read)))
             return
         borrowed = [slot for slot in read if slot not in own.env]
         own.env.update({slot: reference.env[slot] for slot in borrowed})

@@ -82,22 +82,22 @@ def noise_of(value: Tensor, samples: Sequence[Tensor]) -> Tensor:
 
 def _placed(value: Tensor, source: Iterable[Tensor], noise: Tensor | float) -> Tensor | None:
     """The one of ``source`` that ``value`` is but for the floor or ``noise``, laid out as it is."""
-    size = None
-    for other in source:
-        if other.numel() != value.numel():
-            continue
-        size = largest(value) if size is None else size
-        slack = largest(noise) if isinstance(noise, Tensor) else noise
-        if abs(largest(other) - size) > max(SEMANTIC_FLOOR * size, slack):
+    others = [other for other in source if other.numel() == value.numel()]
+    if not others:
+        return None
+    size = largest(value)
+    apart = max(SEMANTIC_FLOOR * size, largest(noise) if isinstance(noise, Tensor) else noise)
+    for other in others:
+        if abs(largest(other) - size) > apart:
             continue
         for layout in layouts(tuple(other.shape), tuple(value.shape), None):
             placed = layout.place(other, value)
-            if bool((alike(value, placed) | ((value - placed).abs() <= noise)).all()):
+            if bool((alike(value, placed) | within_noise(value, placed, noise)).all()):
                 return placed
     return None
 
 
-def within_noise(value: Tensor, source: Tensor, noise: Tensor) -> Tensor:
+def within_noise(value: Tensor, source: Tensor, noise: Tensor | float) -> Tensor:
     """A mask of the elements that are the source's, or off by no more than noise moves them; all of one shape."""
     return (value == source) | ((value - source).abs() <= noise)
 

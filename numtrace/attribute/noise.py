@@ -23,7 +23,7 @@ from torch import Tensor
 from numtrace.attribute.agreement import alike
 from numtrace.attribute.magnitude import largest, sizes
 from numtrace.attribute.near_ties import SAMPLES, Moment, Snapping, Ties
-from numtrace.evaluate.machine import COMPUTING, Machine, MakeMachine
+from numtrace.evaluate.machine import COMPUTING, Machine
 from numtrace.evaluate.nest import Nest
 from numtrace.evaluate.program import Op, Program
 
@@ -75,7 +75,7 @@ class Noisy(Snapping):
         stream: int = 0,
     ):
         super().__init__(program, ties, globals_)
-        self._seed, self._generator = seed, _generator(seed, stream)
+        self.seed, self._generator = seed, _generator(seed, stream)
 
     def _settled(self, op: Op, moment: Moment, value: Tensor) -> Tensor:
         placed, near = self._ties.settled(moment, value)
@@ -85,18 +85,15 @@ class Noisy(Snapping):
         return off if near is None else torch.where(near, placed, off)
 
     def _noise(self, op: Op, value: Tensor) -> Tensor:
-        size = _rounded(op, self, [self.env[slot] for slot in op.operands], value)
+        size = _rounded(op, self.program, [self.env[slot] for slot in op.operands], value)
         # A scalar op makes the same of the same bits, in whatever program: so does its noise, and ties stay ties.
         scalar = op.name.startswith(_SCALAR)
-        draw = _hashed(value, self._seed) if scalar else _signed(value, self._generator)
+        draw = _hashed(value, self.seed) if scalar else _signed(value, self._generator)
         return draw.mul_(size * NOISE)
 
 
 class Sampling(Noisy):
     """An evaluation with noise alone, that notes in ``ties`` what becomes of the source's values."""
-
-    def __init__(self, program: Program, ties: Ties, seed: int, globals_: dict[Any, Any] | None = None):
-        super().__init__(program, ties, seed, globals_)
 
     def _settled(self, op: Op, moment: Moment, value: Tensor) -> Tensor:
         noise = self._noise(op, value) if _rounds(op) else 0.0
@@ -106,12 +103,14 @@ class Sampling(Noisy):
 
 
 def measured(
-    source: Sequence[Tensor], program: Program, evaluate: Callable[[MakeMachine, int], object]
+    source: Sequence[Tensor],
+    program: Program,
+    evaluate: Callable[[Callable[[dict[Any, Any]], Noisy]], object],
 ) -> Ties:
-    """The ties of a program with ``source``; ``evaluate`` is given how to make a machine from globals, and its seed."""
+    """The ties of a program with ``source``; ``evaluate`` is given how to make a machine from globals."""
     ties = Ties(source)
     for seed in SAMPLING if source else ():
-        evaluate(partial(Sampling, program, ties, seed), seed)
+        evaluate(partial(Sampling, program, ties, seed))
     return ties
 
 
@@ -147,13 +146,13 @@ def element_sizes(value: Tensor) -> Tensor:
     return torch.where(value.abs() > edge, value.new_tensor(top), value.new_tensor(rest))
 
 
-def _rounded(op: Op, machine: Machine, operands: Sequence[Any], value: Tensor) -> Tensor:
+def _rounded(op: Op, program: Program, operands: Sequence[Any], value: Tensor) -> Tensor:
     """What the rounding errors of an op are in proportion to, per element; zero where it rounds nothing."""
-    size = _size(op, machine, [each for each in operands if isinstance(each, Tensor)], value)
+    size = _size(op, program, [each for each in operands if isinstance(each, Tensor)], value)
     return torch.where(torch.isfinite(value) & torch.isfinite(size), size, 0.0)
 
 
-def _size(op: Op, machine: Machine, operands: Sequence[Tensor], value: Tensor) -> Tensor:
+def _size(op: Op, program: Program, operands: Sequence[Tensor], value: Tensor) -> Tensor:
     if op.name in ("arith.addf", "arith.subf"):
         a, b = (each.double() for each in operands)
         b = b if op.name == "arith.addf" else -b
@@ -171,14 +170,14 @@ def _size(op: Op, machine: Machine, operands: Sequence[Tensor], value: Tensor) -
         return torch.zeros_like(value)  # as quantized programs do
     if nest is not None and nest.joins == ["arith.addf"] and (nest.factors or not nest.contributing):
         # What is left where all cancels says nothing of how far a sum may be off, nor does another sum's size.
-        return _in_absolute_terms(op, machine, operands)
+        return _in_absolute_terms(op, program, operands)
     return element_sizes(value)
 
 
-def _in_absolute_terms(op: Op, machine: Machine, operands: Sequence[Tensor]) -> Tensor:
+def _in_absolute_terms(op: Op, program: Program, operands: Sequence[Tensor]) -> Tensor:
     """A sum of products, or of elements, with all that goes into it made positive."""
     assert op.fn is not None
-    made = op.fn(op, Machine(machine.program), *(each.double().abs() for each in operands))
+    made = op.fn(op, Machine(program), *(each.double().abs() for each in operands))
     return made[0] if isinstance(made, tuple) else made
 
 

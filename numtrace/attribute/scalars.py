@@ -29,6 +29,9 @@ class Rounded:
         return abs(self.stored - self.source) / abs(self.source)
 
 
+#: Constants of a program that were rounded, with what the source has for them.
+Constants = Sequence[tuple[Op, Rounded]]
+
 #: The float scalars of the source by the stamp of each op that uses them.
 Scalars = Mapping[int, frozenset[float]]
 
@@ -139,7 +142,7 @@ def _ulp(value: float, element: str) -> float:
     return float(ulp(torch.tensor(value, dtype=torch.float64), element))
 
 
-def set_to_source(constants: Sequence[tuple[Op, Rounded]]) -> None:
+def set_to_source(constants: Constants) -> None:
     """Has the constants evaluated with the values of the source from now on."""
     for op, rounded in constants:
         shape, _ = tensor_type(op.result_types[0])
@@ -147,7 +150,7 @@ def set_to_source(constants: Sequence[tuple[Op, Rounded]]) -> None:
 
 
 @contextmanager
-def as_in_source(constants: Sequence[tuple[Op, Rounded]]) -> Iterator[None]:
+def as_in_source(constants: Constants) -> Iterator[None]:
     """Evaluates the constants with the values of the source while the context lasts."""
     set_to_source(constants)
     try:

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from numtrace.attribute.decisions import decided_on
-from numtrace.attribute.doubts import Constants, Doubt, Off, drawn, made
+from numtrace.attribute.doubts import Doubt, Off, drawn, made
 from numtrace.attribute.lanes import NOISY, REFERENCE, SOURCE, Lanes, Tag
 from numtrace.attribute.matching import Formed
 from numtrace.attribute.near_ties import MARGIN, Snapping, noise_of, within_noise
 from numtrace.attribute.noise import SAMPLING, Noisy, measured, undecided
 from numtrace.attribute.reference import Reference
-from numtrace.attribute.scalars import as_in_source
+from numtrace.attribute.scalars import Constants, as_in_source
 from numtrace.attribute.summary import Summary
 from numtrace.attribute.verification import Result, Verification
 from numtrace.evaluate.dispatch import evaluate_dispatch
@@ -45,16 +45,14 @@ class SourceBits:
             for value in self._verification.values(stamp)
             if value.dtype == torch.float64
         ]
-        ties = measured(
-            source, self._program, lambda make, seed: self._with_noise(op, constants, make({}), seed)
-        )
+        ties = measured(source, self._program, lambda make: self._with_noise(op, constants, make({})))
         snapped = [result.corrected for result in results]
         if source or self._lanes.differs(op.operands, SOURCE):
             snapped = self._again(op, constants, Snapping(self._program, ties))
 
         @lru_cache(maxsize=1)
         def with_noise(seed: int) -> list[Tensor]:
-            return self._with_noise(op, constants, Noisy(self._program, ties, seed), seed)
+            return self._with_noise(op, constants, Noisy(self._program, ties, seed))
 
         for index in differing:
             result = results[index]
@@ -104,10 +102,7 @@ class SourceBits:
         lanes.set(NOISY, slot, Off(value, off, size))
 
     def _made(self, op: Op, constants: Constants) -> dict[int, Doubt]:
-        lanes = self._lanes
-        env = lanes.machines[NOISY].env
-        operands = {slot: env.get(slot, lanes.get(SOURCE, slot)) for slot in op.operands}
-        return {**made(self._program, op, operands, constants)}
+        return made(self._program, op, self._lanes.doubted(op.operands), constants)
 
     def _again(self, op: Op, constants: Constants, machine: Machine) -> list[Tensor]:
         """The results of ``op`` as ``machine`` has them, from what is the source's bit for bit, as far as there is."""
@@ -115,9 +110,9 @@ class SourceBits:
         with as_in_source(constants):
             return evaluate_dispatch(machine, op, operands)
 
-    def _with_noise(self, op: Op, constants: Constants, machine: Machine, seed: int) -> list[Tensor]:
+    def _with_noise(self, op: Op, constants: Constants, machine: Noisy) -> list[Tensor]:
         """As above, from what the operands may be for all that is known of them."""
-        env = self._lanes.machines[NOISY].env
-        operands = [drawn(env.get(slot, self._lanes.get(SOURCE, slot)), seed) for slot in op.operands]
+        doubts = self._lanes.doubted(op.operands)
+        operands = [drawn(doubts[slot], machine.seed) for slot in op.operands]
         with as_in_source(constants):
             return evaluate_dispatch(machine, op, operands)

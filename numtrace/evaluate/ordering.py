@@ -26,8 +26,7 @@ def sort(op: Op, machine, *values: Tensor) -> tuple[Tensor, ...]:
     if key is None:
         return _bubble(op, machine, values, dim)
     number, descending = key
-    if values[number].is_floating_point() and bool(torch.isnan(values[number]).any()):
-        raise UncoveredOp(op.name, "a NaN has no place in this order")
+    _check_ordered(op, values[number])
     order = torch.sort(values[number], dim=dim, descending=descending, stable=True).indices
     return tuple(torch.gather(value, dim, order) for value in values)
 
@@ -43,17 +42,21 @@ def topk(op: Op, machine, *operands: Tensor) -> tuple[Tensor, ...]:
     key, dim = _key(op), op.integer("dimension")
     if results != 2 or key is None:
         raise UncoveredOp(op.name, "an order that is more than one comparison, or other results than two")
-    if value.is_floating_point() and bool(torch.isnan(value).any()):
-        raise UncoveredOp(op.name, "a NaN has no place in this order")
     places = torch.arange(value.shape[dim], dtype=outs[1].dtype)
     shape = [-1 if d == dim % value.dim() else 1 for d in range(value.dim())]
     index = more[0] if more else places.reshape(shape).expand(value.shape)
     found, indices = torch.cat([outs[0], value], dim), torch.cat([outs[1], index], dim)
+    _check_ordered(op, found)
     for by, descending in ((1, False), (0, key[1])):
         order = torch.sort((found, indices)[by], dim=dim, descending=descending, stable=True).indices
         found, indices = (torch.gather(each, dim, order) for each in (found, indices))
     count = outs[0].shape[dim]
     return found.narrow(dim, 0, count), indices.narrow(dim, 0, count)
+
+
+def _check_ordered(op: Op, value: Tensor) -> None:
+    if value.is_floating_point() and bool(torch.isnan(value).any()):
+        raise UncoveredOp(op.name, "a NaN has no place in this order")
 
 
 def _key(op: Op) -> tuple[int, bool] | None:

@@ -129,7 +129,7 @@ def measured_ties(
     given = arguments(function, inputs)
     source = decided_values(program, function, stage, given, load_globals(program, params), flow)
 
-    def evaluate(make: MakeMachine, _seed: int) -> None:
+    def evaluate(make: MakeMachine) -> None:
         exact_outputs(flow, variant.job["function"], params, inputs, exact=exact, make=make)
 
     return measured(source, flow, evaluate)

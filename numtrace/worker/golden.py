@@ -32,7 +32,7 @@ def golden_record(
     """How far the expected outputs are from the reference: the furthest, and whether rounding explains none of it.
 
     An expected output may be what the type of the output makes of the reference, which overflows where the exact value
-    does not. ``as_compiled`` says that they are far from the reference and beside what was compiled, by ``records``.
+    does not. ``as_compiled`` says that they lie beside what was compiled, by ``records``, and not beside the reference.
     """
     found = []
     for gold, want, element in zip(golden, expected, types, strict=True):

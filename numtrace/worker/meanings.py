@@ -110,9 +110,7 @@ class Meanings:
         if number is None and self._first is not None:
             # Where a decision hangs on the rounding of float64, on what the first program decides.
             source = self._decided_values(program) if decides([program.body]) else []
-            ties = measured(
-                source, program, lambda make, _seed: self._corrected(program, known, tables, make)
-            )
+            ties = measured(source, program, lambda make: self._corrected(program, known, tables, make))
             number = self._but_for_noise(program, known, tables, ties, found)
         if number is None:
             self._first = self._first or path

@@ -143,17 +143,23 @@ def test_resize_to_the_nearest(onnx):
     assert onnx("Resize", up, "[4],f32", x, *more).tolist() == [1.0, 2.0, 2.0, 2.0]
 
 
-@pytest.mark.parametrize(("scale", "new"), [(0.1, 1), (0.2, 2), (1.2, 12)])
-def test_which_is_nearest_by_a_rounded_scale_is_not_said(onnx, scale: float, new: int):
-    """1 / 0.2f is 4.9999999, and 5 in float32; 6 / 1.2f is 4.9999998."""
+def _lower_neighbours(onnx, scale: float, new: int) -> torch.Tensor:
+    """0 to 9 resized to ``new`` elements, each the one at or below its place."""
     x = ("[10],f32", torch.arange(10.0))
     more = (("[0],f32", torch.zeros(0)), ("[1],f32", torch.tensor([scale])))
     mode = f"{word('coordinate_transformation_mode', 'asymmetric')}, {word('nearest_mode', 'floor')}"
-    if new == 1:
-        assert onnx("Resize", mode, "[1],f32", x, *more).tolist() == [0.0]
-        return
+    return onnx("Resize", mode, f"[{new}],f32", x, *more)
+
+
+@pytest.mark.parametrize(("scale", "new"), [(0.2, 2), (1.2, 12)])
+def test_which_is_nearest_by_a_rounded_scale_is_not_said(onnx, scale: float, new: int):
+    """1 / 0.2f is 4.9999999, and 5 in float32; 6 / 1.2f is 4.9999998."""
     with pytest.raises(UncoveredOp, match="rounding of float32"):
-        onnx("Resize", mode, f"[{new}],f32", x, *more)
+        _lower_neighbours(onnx, scale, new)
+
+
+def test_the_first_element_is_at_zero_by_any_scale(onnx):
+    assert _lower_neighbours(onnx, 0.1, 1).tolist() == [0.0]
 
 
 def test_a_default_is_of_32_bits(onnx):
