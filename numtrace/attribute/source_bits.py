@@ -29,11 +29,16 @@ class SourceBits:
         self._program, self._lanes, self._reference, self._summary = program, lanes, reference, summary
         self._verification = Verification(reference)
         self._decided_on = decided_on(program)
+        self._doubts: dict[int, Doubt] = {}
 
     def settle(
         self, op: Op, formed: Formed, results: list[Result], upstream: Tag, constants: Constants
     ) -> None:
-        """Sets the elements that hang on rounding to the source's, and judges their results again."""
+        """Sets the elements that hang on rounding to the source's, and judges their results again.
+
+        It must be called for each dispatch, before :meth:`keep` is for its results.
+        """
+        self._doubts = {}
         differing = [index for index, result in enumerate(results) if result.match == "differs"]
         if not differing:
             for stamp in formed.decided_on:
@@ -102,7 +107,9 @@ class SourceBits:
         lanes.set(NOISY, slot, Off(value, off, size))
 
     def _made(self, op: Op, constants: Constants) -> dict[int, Doubt]:
-        return made(self._program, op, self._lanes.doubted(op.operands), constants)
+        if not self._doubts:  # all results of a dispatch are drawn at once
+            self._doubts = made(self._program, op, self._lanes.doubted(op.operands), constants)
+        return self._doubts
 
     def _again(self, op: Op, constants: Constants, machine: Machine) -> list[Tensor]:
         """The results of ``op`` as ``machine`` has them, from what is the source's bit for bit, as far as there is."""
