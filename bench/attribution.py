@@ -35,34 +35,24 @@ GOALS = {
 def measure(run: Path) -> dict[str, Any]:
     """The figures of the baseline of a finished run; called in a process of its own, for its peak memory."""
     import torch
+    from runs import baseline
 
     from numtrace.attribute import site_records, trajectory
     from numtrace.instrument.runtime import run_module, shared_cores
-    from numtrace.worker.compilation import Variant
     from numtrace.worker.exact import exact_outputs, folded, make_reference
-    from numtrace.worker.modules import archives
-    from numtrace.worker.prepare import stored_inputs
     from numtrace.worker.variant import make_trajectory, trace_callback
 
-    report = json.loads((run / "report.json").read_text())
-    model, baseline = report["model"], report["variants"][0]
-    job = {
-        "folder": str(run / baseline["directory"]), "shared": str(run / "model"), "function": model["function"],
-        "params": [[p["scope"], p["path"]] for p in model["parameters"]], "flags": report["target"]["flags"],
-        "pipeline": "", "compile_timeout": 600, "reference": report["reference"]["kind"],
-    }  # fmt: skip
-    variant = Variant(job, None)  # type: ignore[arg-type]
-    params = archives(job["params"])
+    opened = baseline(run)
+    variant, params, inputs, function = opened.variant, opened.params, opened.inputs, opened.function
     providers = [params.provider(scope) for scope in params.scopes]
-    inputs = stored_inputs(variant.shared, 0, model["inputs"])
 
     def play(name: str, callback: Callable | None = None) -> float:
         started = time.perf_counter()
-        run_module(variant.folder / name, model["function"], inputs, providers, callback=callback)
+        run_module(variant.folder / name, function, inputs, providers, callback=callback)
         return time.perf_counter() - started
 
-    with shared_cores(report["environment"]["threads"]):
-        repeats = 3 if baseline["timings"]["run_s"] < 5 else 1
+    with shared_cores(opened.report["environment"]["threads"]):
+        repeats = 3 if opened.record["timings"]["run_s"] < 5 else 1
         untraced = min(play("plain.vmfb") for _ in range(repeats))
         traced = min(play("traced.vmfb", lambda key, tensors: None) for _ in range(repeats))
 
@@ -85,10 +75,10 @@ def measure(run: Path) -> dict[str, Any]:
         make_reference(variant, params, inputs, []).finish()
         torch_float64 = time.perf_counter() - started
         started = time.perf_counter()
-        exact_outputs(flow, model["function"], params, inputs)
+        exact_outputs(flow, function, params, inputs)
         evaluator = time.perf_counter() - started
         assert torch.get_default_dtype() == torch.float32
-    looked.check(baseline["coverage"]["sites"])
+    looked.check(opened.record["coverage"]["sites"])
     return {
         "untraced_s": untraced,
         "traced / untraced": traced / untraced,

@@ -208,22 +208,13 @@ def _measured(folder: Path, run: Path, model: Model) -> dict[str, Any]:
 def measure(run: Path, source: str) -> dict[str, Any]:
     """CPU seconds of the evaluator and of torch in float64, for the baseline of a finished run."""
     import torch
+    from runs import baseline
 
     from numtrace.instrument.runtime import shared_cores
-    from numtrace.worker.compilation import Variant
     from numtrace.worker.exact import exact_outputs, make_reference
-    from numtrace.worker.modules import archives
-    from numtrace.worker.prepare import stored_inputs
 
-    report = json.loads((run / "report.json").read_text())
-    model, baseline = report["model"], report["variants"][0]
-    job = {
-        "folder": str(run / baseline["directory"]), "shared": str(run / "model"), "function": model["function"],
-        "params": [[p["scope"], p["path"]] for p in model["parameters"]], "flags": report["target"]["flags"],
-        "pipeline": "", "compile_timeout": 600, "reference": report["reference"]["kind"],
-    }  # fmt: skip
-    variant = Variant(job, None)  # type: ignore[arg-type]
-    params, inputs = archives(job["params"]), stored_inputs(variant.shared, 0, model["inputs"])
+    opened = baseline(run)
+    variant, params, inputs = opened.variant, opened.params, opened.inputs
     flow = variant.program("flow")
 
     def torch_itself() -> None:
@@ -241,7 +232,7 @@ def measure(run: Path, source: str) -> dict[str, Any]:
 
     def evaluator() -> None:
         clock.append(time.process_time())
-        exact_outputs(flow, model["function"], params, inputs)
+        exact_outputs(flow, opened.function, params, inputs)
 
     clock: list[float] = []
 
@@ -259,7 +250,7 @@ def measure(run: Path, source: str) -> dict[str, Any]:
         "evaluator ms": 1000 * ours,
         "torch f64 ms": 1000 * theirs,
         "ratio": ours / theirs,
-        "ms a site": max(0.0, 1000 * (ours - theirs) / baseline["coverage"]["sites"]),
+        "ms a site": max(0.0, 1000 * (ours - theirs) / opened.record["coverage"]["sites"]),
     }
 
 
