@@ -46,6 +46,7 @@ def bisect(request: Request, progress: Progress, *, every: bool = False) -> tupl
         "passes": [pass_.name for pass_ in variant.passes],
         "pipeline": pipeline,
         "flags": [*flags, *variant.flags],
+        "reference_device": request.reference_device,
         "seed": request.seed,
         "threads": request.threads,
         "compile_timeout": request.compile_timeout,

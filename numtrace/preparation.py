@@ -145,6 +145,7 @@ def prepare(
         "seeds": request.seeds,
         "flags": flags,
         "device": request.device,
+        "reference_device": request.reference_device,
         "threads": request.threads,
         "compile_timeout": request.compile_timeout,
         "measured": _MEASURED.get(target),

@@ -37,6 +37,7 @@ class Request:
     seeds: int = 1
     modes: frozenset[str] = frozenset(MODES)
     device: str = DEVICE
+    reference_device: str = "cpu"
     threads: int = 0
     python: str | None = None
     out: Path | None = None
@@ -82,6 +83,7 @@ def make_request(
         seeds=_seeds(options["seeds"], options["inputs"] or pasted.inputs),
         modes=parse_modes(options["modes"]),
         device=device_for(flags, options["device"] or pasted.device) if options["runs"] else DEVICE,
+        reference_device=options["reference_device"],
         threads=options["threads"],
         python=python,
         out=options["out"],

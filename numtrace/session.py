@@ -99,7 +99,10 @@ class Session:
                 backend=backend(self.flags), device=request.device, cpu=prepared["cpu"], flags=self.flags
             ),
             reference=schema.Reference(
-                kind=prepared["reference"], dtype="f64", golden_max_abs=baseline.get("golden_max_abs")
+                kind=prepared["reference"],
+                dtype="f64",
+                device=request.reference_device,
+                golden_max_abs=baseline.get("golden_max_abs"),
             ),
             tolerance=request.tolerance,
             notices=[*self.notices, *([] if accepted is None else notices(gone, accepted.path))],
@@ -159,6 +162,7 @@ class Session:
             "flags": [*self.flags, *variant.flags],
             "pipeline": pipeline,
             "device": request.device,
+            "reference_device": request.reference_device,
             "threads": request.threads,
             "compile_timeout": request.compile_timeout,
             "known": self._history.known,

@@ -1,4 +1,4 @@
-"""``bench/attribution.py`` stands in front of functions of the product by name: it has to be run to be known to work."""
+"""``bench/attribution.py`` stands in front of functions of the product by name: only a run shows that it works."""
 
 import subprocess
 import sys

@@ -120,12 +120,17 @@ def signed_draw(value: Tensor, seed: int, stream: int) -> Tensor:
 
 
 def _signed(value: Tensor, generator: torch.Generator) -> Tensor:
-    draw = torch.rand(value.shape, dtype=torch.float64, generator=generator).sub_(0.5)
+    # On the CPU wherever the value is: the same draw for the same seed.
+    draw = (
+        torch.rand(value.shape, dtype=torch.float64, generator=generator, device="cpu")
+        .to(value.device)
+        .sub_(0.5)
+    )
     return draw.add_(0.5 * torch.sign(draw))
 
 
 def _generator(seed: int, stream: int) -> torch.Generator:
-    return torch.Generator().manual_seed((stream << 8) + seed)
+    return torch.Generator("cpu").manual_seed((stream << 8) + seed)
 
 
 def _hashed(value: Tensor, seed: int) -> Tensor:

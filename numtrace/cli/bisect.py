@@ -20,6 +20,7 @@ from numtrace.cli.options import (
     Out,
     Params,
     Python,
+    ReferenceDevice,
     RunTimeout,
     Seed,
     Target,
@@ -44,6 +45,7 @@ def bisect(
     every: Annotated[
         bool, typer.Option("--every", help="Evaluate after every pass of every stage, not a few: slow.")
     ] = False,
+    reference_device: ReferenceDevice = "cpu",
     python: Python = "",
     out: Out = None,
     compile_timeout: CompileTimeout = 1800,
@@ -65,7 +67,8 @@ def bisect(
     request = make_request(
         model=model, passes=passes, command=command_text(command), arguments=COMPILER_ARGUMENTS,
         params=params, inputs=inputs, expected=[], function=function, attention=attention, seed=seed,
-        seeds=1, modes="all", target=target, device="", runs=False, threads=threads or len(os.sched_getaffinity(0)),
+        seeds=1, modes="all", target=target, device="", reference_device=reference_device, runs=False,
+        threads=threads or len(os.sched_getaffinity(0)),
         python=python, out=out, atol=None, rtol=None, psnr=None, image=False,
         compile_timeout=compile_timeout, run_timeout=run_timeout,
     )  # fmt: skip

@@ -29,6 +29,9 @@ Seed = Annotated[int, typer.Option(help="Seed of random inputs.")]
 Target = Annotated[
     str, typer.Option(help="What to compile for: llvm-cpu (the default), vmvx, or another of iree-compile's.")
 ]
+ReferenceDevice = Annotated[
+    str, typer.Option(help="Torch device that the float64 reference is evaluated on, such as cuda.")
+]
 Python = Annotated[
     str, typer.Option(help="Python interpreter of the environment with the IREE build to use.")
 ]

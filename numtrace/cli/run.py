@@ -20,6 +20,7 @@ from numtrace.cli.options import (
     Out,
     Params,
     Python,
+    ReferenceDevice,
     RunTimeout,
     Seed,
     Target,
@@ -50,6 +51,7 @@ def run(
         str, typer.Option(help="IREE device to run on, such as local-sync; the target's usual one without.")
     ] = "",
     threads: Annotated[int, typer.Option(min=0, help="Threads of IREE and of torch; 0 is all cores.")] = 0,
+    reference_device: ReferenceDevice = "cpu",
     python: Python = "",
     out: Out = None,
     atol: Annotated[float | None, typer.Option(min=0, help="Absolute tolerance of the outputs.")] = None,
@@ -75,7 +77,7 @@ def run(
     request = make_request(
         model=model, passes=passes, command=command_text(command), arguments=COMPILER_ARGUMENTS,
         params=params, inputs=inputs, expected=expected, function=function, attention=attention, seed=seed,
-        seeds=seeds, modes=modes, target=target, device=device, runs=True,
+        seeds=seeds, modes=modes, target=target, device=device, reference_device=reference_device, runs=True,
         threads=threads or len(os.sched_getaffinity(0)),
         python=python, out=out, atol=atol, rtol=rtol, psnr=psnr, image=image,
         known=known, compile_timeout=compile_timeout, run_timeout=run_timeout,

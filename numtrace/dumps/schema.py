@@ -135,6 +135,8 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str
     dtype: str
+    device: str = "cpu"
+    """Of torch, where it was evaluated."""
     golden_max_abs: float | None = None
     """How far the user's own expected output is from this reference."""
     semantic_floor: float = 1e-11

@@ -10,6 +10,7 @@ from iree.compiler import ir
 
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.types import NATIVE, exact_dtype, static_shape, tensor_type
+from numtrace.instrument.dtypes import from_torch, numpy_dtype, to_torch
 
 
 def constant_value(attribute: ir.Attribute, dtype: torch.dtype) -> torch.Tensor:
@@ -43,7 +44,7 @@ def _dense(attribute: ir.DenseElementsAttr) -> torch.Tensor:
         return torch.full(shape, _wrap(attribute.get_splat_value().value, dtype), dtype=dtype)
     if dtype.is_floating_point and NATIVE[element] not in (torch.float32, torch.float64, torch.float16):
         return _printed(attribute, NATIVE[element]).to(dtype).reshape(shape)
-    return torch.from_numpy(np.array(attribute).reshape(shape).copy())
+    return to_torch(np.array(attribute).reshape(shape).copy())
 
 
 def _printed(attribute: ir.DenseElementsAttr, dtype: torch.dtype) -> torch.Tensor:
@@ -51,7 +52,7 @@ def _printed(attribute: ir.DenseElementsAttr, dtype: torch.dtype) -> torch.Tenso
     text = str(attribute)
     raw = re.search(r'"0x([0-9A-Fa-f]*)"', text)  # how a long attribute is printed: its bytes
     if raw is not None:
-        return torch.frombuffer(bytearray.fromhex(raw[1]), dtype=dtype)
+        return to_torch(np.frombuffer(bytearray.fromhex(raw[1]), numpy_dtype(from_torch(dtype))))
     bits = torch.int16 if dtype.itemsize == 2 else torch.int8
     numbers = re.findall(r"0x[0-9A-Fa-f]+|[-+.0-9eE]+", text[text.index("<") + 1 : text.rindex("> :")])
     values = [

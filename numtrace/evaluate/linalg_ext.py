@@ -79,6 +79,7 @@ def _image_last(op: Op, name: str) -> bool:
 def _both_sides(matrix: Tensor, tiles: Tensor) -> Tensor:
     """``M T Mᵀ`` over the first two dimensions of ``tiles``."""
     rows, *rest = tiles.shape
+    matrix = matrix.to(tiles.device)
     half = matrix @ tiles.reshape(rows, -1)
     return (matrix @ half.reshape(len(matrix), rest[0], -1)).reshape(len(matrix), len(matrix), *rest[1:])
 

@@ -105,10 +105,10 @@ def same_storage(a: str, b: str) -> bool:
 
 
 def to_torch(array: np.ndarray) -> torch.Tensor:
-    """``array`` as a tensor of the same dtype and shape; its memory is shared wherever torch can address it.
+    """``array`` as a tensor of the same dtype and shape on torch's default device, which may be a GPU.
 
-    A tensor over a read-only array (a mapped file) must not be written to. InputError for a dtype that torch
-    lacks (text, records, objects).
+    Its memory is shared wherever torch can address it: a tensor over a read-only array (a mapped file) must not be
+    written to. InputError for a dtype that torch lacks (text, records, objects).
     """
     import torch
 
@@ -118,12 +118,14 @@ def to_torch(array: np.ndarray) -> torch.Tensor:
     if not native.flags.aligned or any(step < 0 or step % native.itemsize for step in steps):
         native = native.copy()
     if is_ml_dtype(native.dtype):
-        return torch.from_dlpack(native.view(_BITS[native.itemsize])).view(dtype)
-    return torch.from_dlpack(native)
+        tensor = torch.from_dlpack(native.view(_BITS[native.itemsize])).view(dtype)
+    else:
+        tensor = torch.from_dlpack(native)
+    return tensor.to(torch.get_default_device())
 
 
 def to_numpy(tensor: torch.Tensor) -> np.ndarray:
-    """``tensor`` as an array of the same dtype (ml_dtypes for bf16, f8) and shape; shares memory on CPU."""
+    """``tensor`` as an array of the same dtype (ml_dtypes for bf16, f8) and shape; it shares its memory on the CPU."""
     import torch
 
     plain = tensor.detach().cpu().resolve_neg()

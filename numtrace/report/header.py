@@ -60,6 +60,8 @@ def _reference(report: Report) -> str:
         text = f"self ({reference.dtype}): the evaluator reads the source itself, no second opinion"
     elif reference.kind == "onnx":
         text = f"the source's ONNX operators, evaluated in {reference.dtype}"
+    if reference.device != "cpu":
+        text += f" on {reference.device}"
     if reference.golden_max_abs is not None:
         text += f"; your golden differs from it by {number(reference.golden_max_abs)}"
     return text

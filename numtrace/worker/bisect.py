@@ -14,6 +14,7 @@ from numtrace.attribute.excerpt import excerpts
 from numtrace.attribute.rewrite import changed_ops, suspects
 from numtrace.attribute.steps import Search, Step, find_steps
 from numtrace.errors import CompileError
+from numtrace.evaluate.device import evaluate_on
 from numtrace.evaluate.program import Program
 from numtrace.instrument.failure import name_ops
 from numtrace.instrument.runtime import shared_cores
@@ -29,6 +30,7 @@ from numtrace.worker.variant import torch_error
 
 def bisect(job: dict[str, Any], channel: Channel) -> None:
     """Sends ``bisected``: the stages with their meanings, and the steps found."""
+    evaluate_on(job["reference_device"])
     variant = Variant(job, channel)
     torch.set_flush_denormal(False)
     inputs = stored_inputs(variant.shared, job["seed"], job["arguments"])

@@ -9,7 +9,6 @@ from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from numtrace.attribute.decisions import decides
@@ -24,6 +23,7 @@ from numtrace.errors import UncoveredOp
 from numtrace.evaluate.machine import Machine, MakeMachine
 from numtrace.evaluate.overflow import Watch
 from numtrace.evaluate.program import Op, Program
+from numtrace.instrument.dtypes import to_torch
 from numtrace.worker.compilation import Variant
 from numtrace.worker.modules import arguments, entry, load_globals
 
@@ -160,7 +160,7 @@ def baseline_outputs(variant: Variant, params, inputs: list[Tensor]) -> list[Ten
         return None
     files = sorted(Path(folder).glob("exact*.npy"), key=lambda path: int(path.stem.removeprefix("exact")))
     if files:
-        return [torch.from_numpy(np.load(file, allow_pickle=False)) for file in files]
+        return [to_torch(np.load(file, allow_pickle=False)) for file in files]
     variant.channel.stage("evaluate the baseline")
     flow = Program.parse(Path(folder, "flow.mlir").read_text(encoding="utf-8"))
     scalars = source_scalars(Program.parse((variant.shared / "source.mlir").read_text(encoding="utf-8")))

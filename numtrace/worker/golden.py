@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from numtrace.attribute.magnitude import largest
 from numtrace.attribute.outputs import largest_gap, output_record
 from numtrace.evaluate.typed.rounding import round_to
 from numtrace.evaluate.types import is_float
+from numtrace.instrument.dtypes import to_torch
 from numtrace.worker.compilation import Variant
 
 #: Of the largest element: eight units in the last place of bf16, the coarsest type that goldens are made in. Integers
@@ -76,4 +76,4 @@ def golden_gap(golden: list[Tensor | None], expected: list[Tensor]) -> float | N
 def expected_outputs(variant: Variant, count: int) -> list[Tensor | None]:
     """What the user expects of each output; None where nothing was given."""
     files = [variant.shared / "inputs" / f"expected{index}.npy" for index in range(count)]
-    return [torch.from_numpy(np.load(f, allow_pickle=False)) if f.exists() else None for f in files]
+    return [to_torch(np.load(f, allow_pickle=False)) if f.exists() else None for f in files]

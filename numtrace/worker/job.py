@@ -94,8 +94,12 @@ def main(work: Work | None = None) -> int:
     except (
         Exception
     ) as error:  # the boundary of the process: whatever else is a fault of numtrace, with its traceback
-        if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+        if _out_of_memory(error):
             message = "the worker ran out of memory"
+            if job.get("reference_device", "cpu") != "cpu":
+                message += (
+                    f", of its own or of {job['reference_device']}; --reference-device cpu takes none of that"
+                )
             channel.send(
                 "error",
                 error="RunError",
@@ -110,6 +114,12 @@ def main(work: Work | None = None) -> int:
                 "error", error="Internal", kind="internal", message=message, exit_code=int(ExitCode.INTERNAL)
             )
     return 0
+
+
+def _out_of_memory(error: Exception) -> bool:
+    # By its name: what torch raises for a GPU is not there to be asked for in a job that does without torch.
+    ours = isinstance(error, MemoryError) or "can't allocate memory" in str(error)
+    return ours or type(error).__name__ == "OutOfMemoryError"
 
 
 def _source_op(error: UncoveredOp, job: dict[str, Any]) -> str | None:

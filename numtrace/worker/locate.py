@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from iree.compiler import ir
 
+from numtrace.evaluate.device import evaluate_on
 from numtrace.evaluate.program import stamps_of
 from numtrace.instrument.runtime import run_module, shared_cores
 from numtrace.worker.channel import Channel
@@ -54,6 +55,7 @@ def explain(job: dict[str, Any], channel: Channel) -> None:
     Raises:
         UndefinedResult: an index out of range or a division by zero, which compiled code may die of.
     """
+    evaluate_on(job["reference_device"])
     variant = Variant(job, channel)
     params = archives(job["params"])
     channel.stage("look for undefined results in the source", timed=True)

@@ -17,6 +17,7 @@ from numtrace.evaluate.overflow import Watch
 from numtrace.evaluate.program import Program, walk
 from numtrace.evaluate.torch_conversion import with_sign
 from numtrace.evaluate.types import tensor_type
+from numtrace.instrument.dtypes import to_numpy
 from numtrace.instrument.runtime import Outcome
 from numtrace.worker.compilation import Variant
 from numtrace.worker.exact import baseline_outputs, outputs_as_stored, watched
@@ -57,9 +58,9 @@ def outcome_fields(
 
     exact = like_outputs(summary.exact_outputs)
     for index, value in enumerate(exact):
-        np.save(variant.folder / f"exact{index}.npy", value.double().numpy())
+        np.save(variant.folder / f"exact{index}.npy", to_numpy(value.double()))
     for index, value in enumerate(expected if job["is_baseline"] else ()):
-        np.save(variant.folder / f"reference{index}.npy", value.double().numpy())
+        np.save(variant.folder / f"reference{index}.npy", to_numpy(value.double()))
     stored = outputs_as_stored(variant, flow, summary, tables, params, inputs)
     stored = None if stored is None else like_outputs(stored)
     base = exact if job["is_baseline"] else baseline_outputs(variant, params, inputs)

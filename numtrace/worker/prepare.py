@@ -17,6 +17,7 @@ from iree.compiler import ir
 
 import numtrace.evaluate  # noqa: F401  (registers the ops)
 from numtrace.errors import CompileError, InputError, ModelError
+from numtrace.evaluate.device import require_reference_device
 from numtrace.evaluate.onnx_ops.registry import covers
 from numtrace.evaluate.program import Program, walk
 from numtrace.instrument.compiler import compile_file, phase
@@ -61,6 +62,7 @@ def prepare(job: dict[str, Any], channel: Channel) -> None:
     archives(read["params"]).check(required_parameters(program))
     reference = "self" if read["reference"] == "onnx" and not _onnx_is_covered(program) else read["reference"]
     require_device(job["device"])
+    require_reference_device(job["reference_device"])
 
     channel.stage("compile to the input stage")
     try:

@@ -19,6 +19,7 @@ from numtrace.attribute.site_records import Names
 from numtrace.attribute.torch_error import torch_outputs
 from numtrace.attribute.trajectory import Trajectory
 from numtrace.errors import CompileError, UncoveredOp
+from numtrace.evaluate.device import evaluate_on
 from numtrace.evaluate.program import Program
 from numtrace.evaluate.torch_conversion import signless
 from numtrace.evaluate.types import tensor_type
@@ -45,6 +46,7 @@ from numtrace.worker.witness import same_bits
 
 def run_variant(job: dict[str, Any], channel: Channel) -> None:
     """Streams ``site`` events and ends with ``variant``, or ``same-as`` when another variant is the same."""
+    evaluate_on(job["reference_device"])
     variant = Variant(job, channel)
     try:
         with shared_cores(job["threads"]):

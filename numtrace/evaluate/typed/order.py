@@ -15,6 +15,7 @@ from torch import Tensor
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.affine import Domain, Linear, align, loop_view, loops_of
 from numtrace.evaluate.typed.rounding import round_to
+from numtrace.instrument.dtypes import to_numpy, to_torch
 
 Operand = tuple[Tensor, tuple[Linear, ...]]
 
@@ -31,11 +32,9 @@ def sum_in_order(terms: Tensor, dims: list[int], start: Tensor, element: str) ->
     rows = terms.permute([*kept, *dims]).reshape([*(terms.shape[dim] for dim in kept), -1])
     rows = torch.cat([start.reshape([*rows.shape[:-1], 1]).to(rows.dtype), rows], dim=-1)
     if element in ("f32", "f64"):
-        numbers = rows.to(torch.float32 if element == "f32" else torch.float64).numpy()
+        numbers = to_numpy(rows.to(torch.float32 if element == "f32" else torch.float64))
         # numpy's cumulative sum takes one term after the other, its sum does not.
-        total = torch.from_numpy(
-            np.ascontiguousarray(np.cumsum(numbers, axis=-1, dtype=numbers.dtype)[..., -1])
-        )
+        total = to_torch(np.ascontiguousarray(np.cumsum(numbers, axis=-1, dtype=numbers.dtype)[..., -1]))
         return total.reshape(start.shape)
     total = rows[..., 0].float()
     for index in range(1, rows.shape[-1]):
