@@ -94,8 +94,8 @@ class Bench:
         self._job = {
             "folder": str(folder / "model"), "shared": str(folder / "model"), "model": str(model), "function": None,
             "params": self.params, "inputs": [*inputs], "expected": [], "seed": 0, "seeds": 1, "flags": [*flags],
-            "device": "local-task", "reference_device": "cpu", "threads": 2, "compile_timeout": 120.0, "tolerance": None,
-            "known": {},
+            "device": "local-task", "reference_device": "cpu", "threads": 2, "compile_timeout": 120.0,
+            "tolerance": None, "known": {},
         }  # fmt: skip
         recorder = Recorder()
         read(self._job, recorder)

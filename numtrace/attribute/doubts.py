@@ -23,7 +23,7 @@ _STREAMS = count(1)
 
 
 class Off:
-    """A value that is off where ``where`` is, by ``size``, float32, or by :data:`~numtrace.attribute.noise.DRIFT`."""
+    """A value that is off where ``where`` is, by ``size``, or by :data:`~numtrace.attribute.noise.DRIFT`."""
 
     def __init__(self, value: Tensor, where: Tensor, size: Tensor | None = None):
         self._value, self._where, self._size = value, where, size

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -42,41 +43,55 @@ _FAR = 2.0**-20
 #: A value in an evaluation: its slot, and the how many-th time that it is made.
 Moment = tuple[int, int]
 
+#: Values of the source, float64, by the stamp of the op that makes them.
+Values = Mapping[int, Sequence[Tensor]]
+
 
 class Ties:
-    """Values of the source, float64, and by how much noise moves the values of a program that are those.
+    """Values of the source, and by how much noise moves the values of a program that are those.
 
     Until an evaluation with noise has been noted, no value is taken for the source's.
     """
 
-    def __init__(self, source: Iterable[Tensor] = ()):
-        self.source = [*source]
+    def __init__(self, source: Values = MappingProxyType({})):
+        self.source = source
         self._noisy: dict[Moment, list[Tensor]] = {}
 
-    def note(self, moment: Moment, noisy: Tensor, amplitude: Tensor | float) -> None:
+    def note(self, op: Op, moment: Moment, noisy: Tensor, amplitude: Tensor | float, scale: float) -> None:
         """``noisy`` is what an evaluation with noise has; ``amplitude`` of it the last op added.
 
-        Only what is far from all of the source is not kept: what it is the value itself tells.
+        Only what is far from all of the source is not kept: what it is the value itself tells. ``scale`` is the size
+        of what the evaluation has: where all of that cancels, the noise is all there is.
         """
-        if self.source and _placed(noisy, self.source, 2 * amplitude + _FAR * largest(noisy)) is not None:
+        apart = 2 * amplitude + _FAR * (scale if largest(noisy) <= _FAR * scale else largest(noisy))
+        if self.source and _placed(noisy, self._of(op), apart) is not None:
             self._noisy.setdefault(moment, []).append(noisy)
 
-    def settled(self, moment: Moment, value: Tensor) -> tuple[Tensor, Tensor | None]:
+    def settled(self, op: Op, moment: Moment, value: Tensor) -> tuple[Tensor, Tensor | None]:
         """``value`` with the source's bits where it has none of its own, and a mask of where; None for nowhere."""
         samples = [noisy for noisy in self._noisy.get(moment, ()) if noisy.shape == value.shape]
         if not samples:
             return value, None
         noise = noise_of(value, samples)
-        placed = _placed(value, self.source, noise)
+        placed = _placed(value, self._of(op), noise)
         if placed is None:
             return value, None
         near = within_noise(value, placed, noise)
         return torch.where(near, placed, value), near
 
+    def _of(self, op: Op) -> list[Tensor]:
+        """What the source has that a value of ``op`` may be: what it makes of the same op, where that is known.
+
+        Noise tells no difference between x and x + 1e-20; whose value it is does.
+        """
+        stamps = [stamp for stamp in op.stamps if stamp in self.source] or self.source
+        return [value for stamp in stamps for value in self.source[stamp]]
+
 
 def noise_of(value: Tensor, samples: Sequence[Tensor]) -> Tensor:
     """How far float64 may be off, per element, from what ``value`` was with noise."""
-    moved = [(sample - value).abs_() for sample in samples]
+    # A sample that is no number, as a root of noise below zero, tells of no distance.
+    moved = [(sample - value).abs_().nan_to_num_(0.0, 0.0) for sample in samples]
     return reduce(torch.maximum, moved).mul_(MARGIN)
 
 
@@ -127,7 +142,7 @@ class Snapping(Machine):
                 self.env[slot] = self._settled(op, moment, value)
 
     def _settled(self, op: Op, moment: Moment, value: Tensor) -> Tensor:
-        return self._ties.settled(moment, value)[0]
+        return self._ties.settled(op, moment, value)[0]
 
 
 def decided_values(
@@ -137,8 +152,8 @@ def decided_values(
     arguments: Sequence[Any],
     globals_: Mapping[Any, Any],
     program: Program,
-) -> list[Tensor]:
-    """The float values of ``source`` that the decisions of ``program`` hang on.
+) -> Values:
+    """The values of ``source`` that the decisions of ``program`` hang on.
 
     They are what the source ops that decide there read and make.
 
@@ -157,5 +172,13 @@ def decided_values(
     wanted = sorted(stamps | {makers[slot] for slot in read if slot in makers})
     reference = Reference(source, function, arguments, globals_, finals, wanted)
     reference.finish()
-    found = [value for stamp in wanted for value in reference.values(stamp)]
-    return [value for value in found if isinstance(value, Tensor) and value.dtype == torch.float64]
+    return floats({stamp: reference.values(stamp) for stamp in wanted})
+
+
+def floats(values: Mapping[int, Iterable[Any]]) -> Values:
+    """Those of ``values`` that are floats."""
+    found = {
+        stamp: [value for value in made if isinstance(value, Tensor) and value.dtype == torch.float64]
+        for stamp, made in values.items()
+    }
+    return {stamp: made for stamp, made in found.items() if made}

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from numtrace.attribute.agreement import alike
 from numtrace.attribute.magnitude import largest, sizes
-from numtrace.attribute.near_ties import SAMPLES, Moment, Snapping, Ties
+from numtrace.attribute.near_ties import SAMPLES, Moment, Snapping, Ties, Values
 from numtrace.evaluate.machine import COMPUTING, Machine
 from numtrace.evaluate.nest import Nest
 from numtrace.evaluate.program import Op, Program
@@ -47,8 +47,8 @@ _EXACT = frozenset(
 
 _SCALAR = ("arith.", "math.")
 
-#: Rounds in which no element moved before what is left counts as sure, of so many elements; of fewer, as many times
-#: more. A decision goes the other way in every second one: it escapes with a probability of 2^-24.
+#: Rounds in which no element moved before what is left counts as sure. A decision goes the other way in every second
+#: one: it escapes with a probability of 2^-24, and all elements that hang on it with it.
 _IDLE = 24
 #: Rounds at most.
 _ROUNDS = 64
@@ -78,7 +78,7 @@ class Noisy(Snapping):
         self.seed, self._generator = seed, _generator(seed, stream)
 
     def _settled(self, op: Op, moment: Moment, value: Tensor) -> Tensor:
-        placed, near = self._ties.settled(moment, value)
+        placed, near = self._ties.settled(op, moment, value)
         if not _rounds(op):
             return placed
         off = placed + self._noise(op, value)
@@ -95,15 +95,19 @@ class Noisy(Snapping):
 class Sampling(Noisy):
     """An evaluation with noise alone, that notes in ``ties`` what becomes of the source's values."""
 
+    #: The largest number so far.
+    _scale = 0.0
+
     def _settled(self, op: Op, moment: Moment, value: Tensor) -> Tensor:
         noise = self._noise(op, value) if _rounds(op) else 0.0
-        off = value + noise
-        self._ties.note(moment, off, noise.abs() if isinstance(noise, Tensor) else noise)
+        off = value if isinstance(noise, float) else value + noise
+        self._scale = max(self._scale, largest(off))
+        self._ties.note(op, moment, off, noise.abs() if isinstance(noise, Tensor) else noise, self._scale)
         return off
 
 
 def measured(
-    source: Sequence[Tensor],
+    source: Values,
     program: Program,
     evaluate: Callable[[Callable[[dict[Any, Any]], Noisy]], object],
 ) -> Ties:
@@ -228,7 +232,7 @@ def undecided(
     idle = 0
     for seed in range(_ROUNDS):
         left = int(differing.sum()) - int(found.sum())
-        if not left or idle * min(left, _IDLE) >= _IDLE:
+        if not left or idle >= _IDLE:
             break
         more = differing & ~found & _moved(evaluate(seed)[index], value, source)
         found |= more

@@ -11,11 +11,10 @@ from numtrace.attribute.decisions import decided_on
 from numtrace.attribute.doubts import Doubt, Off, drawn, made
 from numtrace.attribute.lanes import NOISY, REFERENCE, SOURCE, Lanes, Tag
 from numtrace.attribute.matching import Formed
-from numtrace.attribute.near_ties import MARGIN, Snapping, noise_of, within_noise
+from numtrace.attribute.near_ties import MARGIN, Snapping, Values, floats, noise_of, within_noise
 from numtrace.attribute.noise import SAMPLING, Noisy, measured, undecided
 from numtrace.attribute.reference import Reference
 from numtrace.attribute.scalars import Constants, as_in_source
-from numtrace.attribute.summary import Summary
 from numtrace.attribute.verification import Result, Verification
 from numtrace.evaluate.dispatch import evaluate_dispatch
 from numtrace.evaluate.machine import Machine
@@ -25,31 +24,31 @@ from numtrace.evaluate.program import Op, Program
 class SourceBits:
     """Keeps the ``source`` lane and which of it is noisy, and settles near ties by the two."""
 
-    def __init__(self, program: Program, lanes: Lanes, reference: Reference, summary: Summary):
-        self._program, self._lanes, self._reference, self._summary = program, lanes, reference, summary
+    def __init__(self, program: Program, lanes: Lanes, reference: Reference):
+        self._program, self._lanes, self._reference = program, lanes, reference
         self._verification = Verification(reference)
         self._decided_on = decided_on(program)
         self._doubts: dict[int, Doubt] = {}
 
-    def settle(
-        self, op: Op, formed: Formed, results: list[Result], upstream: Tag, constants: Constants
-    ) -> None:
-        """Sets the elements that hang on rounding to the source's, and judges their results again.
+    def begin(self, formed: Formed, results: list[Result]) -> Values:
+        """What the decisions of a dispatch hang on in the source, where one of its results differs.
 
-        It must be called for each dispatch, before :meth:`keep` is for its results.
+        It must be called for each dispatch, before :meth:`keep` is for its results: the reference hands out once.
         """
         self._doubts = {}
+        if any(result.match == "differs" for result in results):
+            return floats({stamp: self._verification.values(stamp) for stamp in formed.decided_on})
+        for stamp in formed.decided_on:
+            self._reference.release(stamp)
+        return {}
+
+    def settle(
+        self, op: Op, source: Values, results: list[Result], upstream: Tag, constants: Constants
+    ) -> None:
+        """Sets the elements that hang on rounding to the source's, and judges their results again."""
         differing = [index for index, result in enumerate(results) if result.match == "differs"]
         if not differing:
-            for stamp in formed.decided_on:
-                self._reference.release(stamp)
             return
-        source = [
-            value
-            for stamp in formed.decided_on
-            for value in self._verification.values(stamp)
-            if value.dtype == torch.float64
-        ]
         ties = measured(source, self._program, lambda make: self._with_noise(op, constants, make({})))
         snapped = [result.corrected for result in results]
         if source or self._lanes.differs(op.operands, SOURCE):
@@ -65,7 +64,6 @@ class SourceBits:
             tied = undecided(result.corrected, snapped[index], result.reference, with_noise, index)
             result.near_ties = int(tied.sum())
             if result.near_ties:
-                self._summary.near_ties += result.near_ties
                 same = result.corrected is result.exact_reference
                 result.corrected = torch.where(tied, result.reference, result.corrected)
                 result.exact_reference = (
@@ -103,7 +101,9 @@ class SourceBits:
             value = torch.where(near, source, value)
             lanes.set(SOURCE, slot, value)
             off &= ~near
-            size = noise.div_(MARGIN).float()
+            if not bool(off.any()):
+                return
+            size = noise.div_(MARGIN)
         lanes.set(NOISY, slot, Off(value, off, size))
 
     def _made(self, op: Op, constants: Constants) -> dict[int, Doubt]:

@@ -14,6 +14,7 @@ from numtrace.attribute.agreement import agrees
 from numtrace.attribute.amendments import REWRITTEN
 from numtrace.attribute.lanes import COMPILED, EXACT, REFERENCE, Lanes, Tag, same_values
 from numtrace.attribute.matching import Formed, Holding, Pairing, permutes
+from numtrace.attribute.near_ties import Values
 from numtrace.attribute.reference import Reference
 from numtrace.attribute.scalars import (
     Rounded,
@@ -61,7 +62,7 @@ class Trajectory:
         self.summary = Summary()
         self._formed, self._reference, self._names = formed, reference, names
         self._verification = Verification(reference)
-        self._source = SourceBits(program, self.lanes, reference, self.summary)
+        self._source = SourceBits(program, self.lanes, reference)
         self._records = SiteRecords(program, self.lanes, names, self.summary, emit)
         self._scalars = scalars
         self._constants: dict[str, list[tuple[Op, Rounded]]] = {}
@@ -150,9 +151,13 @@ class Trajectory:
             return
         for result in results:
             self._verification.match(result, upstream)
-        self._source.settle(op, formed, results, upstream, self._constants[entry_point(op)])
-        if any(result.match == "differs" for result in results):
-            results = self._with_derived_constants(op, formed, results, upstream)
+        source = self._source.begin(formed, results)
+        if _differing(results):
+            before = [replace(result) for result in results]
+            self._source.settle(op, source, results, upstream, self._constants[entry_point(op)])
+            if _differing(results):
+                results = self._with_derived_constants(op, formed, source, before, results, upstream)
+            self.summary.near_ties += sum(result.near_ties for result in results)
         for index, result in enumerate(results):
             self._records.report(op, formed, f"{site}.{index}", result, upstream)
             self._settle(op, index, formed, f"{site}.{index}", result, upstream)
@@ -203,10 +208,17 @@ class Trajectory:
             return None
 
     def _with_derived_constants(
-        self, op: Op, formed: Formed, results: list[Result], upstream: Tag
+        self,
+        op: Op,
+        formed: Formed,
+        source: Values,
+        before: list[Result],
+        results: list[Result],
+        upstream: Tag,
     ) -> list[Result]:
         """The results judged again with what the lowering's own constants may stand for; as they were if that fails.
 
+        ``before``: as they were before near ties were settled, by ``source``.
         One that explains a result may be the source's own number in another's op: it is left out again where fewer
         results differ without.
         """
@@ -222,10 +234,11 @@ class Trajectory:
                 corrected = evaluate_dispatch(self.lanes.machines[REFERENCE], op, inputs)
             again = [
                 replace(result, corrected=value, match="unmatched", reference=None, layout=None, healed=False)
-                for result, value in zip(results, corrected, strict=True)
+                for result, value in zip(before, corrected, strict=True)
             ]
             for result in again:
                 self._verification.match(result, upstream)
+            self._source.settle(op, source, again, upstream, [*known, *constants])
             return again
 
         best = judged(derived)

@@ -64,7 +64,7 @@ def judge(
         reason = reasons.changed_mathematics(charged, brought_in, known, record)
         golden = record.get("golden")
         if golden and golden["as_compiled"]:
-            return Judgement("inconclusive", reason + reasons.golden_as_compiled(golden))
+            return code or Judgement("inconclusive", reason + reasons.golden_as_compiled(golden))
         if not charged.proven:
             return Judgement("inconclusive", f"{reason}; or the lowering did: the baseline does not compile")
         return Judgement("lowering-bug" if charged.kind == LOWERING else "pass-bug", reason)

@@ -12,7 +12,7 @@ from numtrace.errors import UncoveredOp
 from numtrace.evaluate.affine import Domain, align, linear_map, loop_sizes, loop_view
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import evaluates
-from numtrace.evaluate.types import tensor_type
+from numtrace.evaluate.types import integer_width, tensor_type
 
 
 @evaluates("iree_linalg_ext.quantize_affine")
@@ -42,7 +42,7 @@ def _code(op: Op, value: Tensor, operand: int, unsigned: str) -> Tensor:
     """Integers as the op reads their bits: with the attribute ``unsigned`` as unsigned ones."""
     value = value.to(torch.int64)
     if unsigned in op.attributes:
-        value = value & ((1 << int(tensor_type(op.operand_types[operand])[1].removeprefix("i"))) - 1)
+        value = value & ((1 << integer_width(tensor_type(op.operand_types[operand])[1])) - 1)
     return value
 
 

@@ -55,6 +55,11 @@ def is_float(element: str) -> bool:
     return NATIVE.get(element, torch.int8).is_floating_point
 
 
+def integer_width(element: str) -> int:
+    """The bits of an integer element type; ``index`` has 64."""
+    return 64 if element == "index" else int(element.lstrip("sui"))
+
+
 def exact_dtype(element: str) -> torch.dtype:
     """The dtype of an exact evaluation: float64 for every float, integers as they are.
 

@@ -20,6 +20,8 @@ _GOLDEN_FLOOR = 8 * 2.0**-8
 
 #: What is nearer to one than to the other by this is the one's.
 _BESIDE = 1 / 8
+#: What is rounded as both are is no further from one than this many times what that is off.
+_ALIKE = 8
 
 
 def golden_record(
@@ -32,12 +34,14 @@ def golden_record(
     """How far the expected outputs are from the reference: the furthest, and whether rounding explains none of it.
 
     An expected output may be what the type of the output makes of the reference, which overflows where the exact value
-    does not. ``as_compiled`` says that they lie beside what was compiled, by ``records``, and not beside the reference.
+    does not. ``as_compiled`` says that each which is off lies beside what was compiled, by ``records``, and that what
+    was compiled is right where it is not.
     """
-    found = []
-    for gold, want, element in zip(golden, expected, types, strict=True):
+    found, beside = [], []
+    for gold, want, element, record in zip(golden, expected, types, records, strict=True):
         if gold is None:
             continue
+        beside.append(record)
         if not is_float(element):
             found.append(_apart(gold, want, 0.0, tolerance))
             continue
@@ -45,17 +49,19 @@ def golden_record(
         rounded = _apart(gold, round_to(want, element).double(), _GOLDEN_FLOOR, tolerance)
         found.append(min(exactly, rounded, key=lambda f: (f["off"], f["disagreeing"])))
     furthest = max(found, key=lambda f: (f["off"], f["disagreeing"], f["max_abs"] or 0.0), default=None)
-    if furthest is not None:
-        furthest["as_compiled"] = _as_compiled(furthest, records)
-    return furthest
+    if furthest is None:
+        return None
+    as_compiled = furthest["off"] and all(map(_as_compiled, found, beside))
+    return furthest | {"as_compiled": as_compiled}
 
 
-def _as_compiled(furthest: dict[str, Any], records: list[dict[str, Any]]) -> bool:
-    beside = [record for record in records if record["as_golden"]]
-    if len(beside) < sum(record["golden_max_abs"] is not None for record in records) or not beside:
+def _as_compiled(golden: dict[str, Any], compiled: dict[str, Any]) -> bool:
+    away, off = compiled["golden_max_abs"] or 0.0, golden["max_abs"] or 0.0
+    if not compiled["as_golden"]:
         return False
-    gap = max(record["golden_max_abs"] or 0.0 for record in beside)
-    return bool(furthest["disagreeing"]) or gap < (furthest["max_abs"] or 0.0) * _BESIDE
+    if golden["off"] and not golden["disagreeing"]:
+        return away < off * _BESIDE
+    return away <= off * _ALIKE
 
 
 def _apart(golden: Tensor, want: Tensor, floor: float, tolerance: dict[str, Any] | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from numtrace.attribute.decisions import decides
 from numtrace.attribute.floor import SEMANTIC_FLOOR
 from numtrace.attribute.folded import Folded, folded_constants
 from numtrace.attribute.magnitude import largest
-from numtrace.attribute.near_ties import Snapping, Ties, decided_values
+from numtrace.attribute.near_ties import Snapping, Ties, Values, decided_values
 from numtrace.attribute.noise import Noisy, measured, undecided
 from numtrace.attribute.scalars import (
     Rounded,
@@ -100,18 +100,19 @@ class Meanings:
         found = self._corrected(program, known, tables)
         self.sums[path] = found.sums
         number = self._number(found)
-        if number is None and self.evaluations:
-            constants = [op for op, _ in known]
-            derived = [pair for body in bodies for pair in derived_constants(body, constants)]
-            if derived:
-                # The lowering's own constants, such as √2: a guess that is believed when it explains everything.
-                number = self._number(self._corrected(program, [*known, *derived], tables))
         ties = Ties()
         if number is None and self._first is not None:
-            # Where a decision hangs on the rounding of float64, on what the first program decides.
-            source = self._decided_values(program) if decides([program.body]) else []
-            ties = measured(source, program, lambda make: self._corrected(program, known, tables, make))
-            number = self._but_for_noise(program, known, tables, ties, found)
+            constants = [op for op, _ in known]
+            derived = [pair for body in bodies for pair in derived_constants(body, constants)]
+            # The lowering's own constants, such as √2: a guess that is believed when it explains everything.
+            guessed = self._corrected(program, [*known, *derived], tables) if derived else found
+            number = self._number(guessed) if derived else None
+            if number is None:
+                # Where a decision hangs on the rounding of float64, on what the first program decides.
+                source = self._decided_values(program) if decides([program.body]) else {}
+                ties, number = self._but_for_noise(program, known, tables, source, found)
+                if number is None and derived:
+                    ties, number = self._but_for_noise(program, [*known, *derived], tables, source, guessed)
         if number is None:
             self._first = self._first or path
             return self._new(found)
@@ -170,14 +171,16 @@ class Meanings:
         program: Program,
         constants: list[tuple[Op, Rounded]],
         tables: dict[str, Folded],
-        ties: Ties,
+        source: Values,
         found: Evaluation,
-    ) -> int | None:
-        """The meaning that ``found`` has but for elements that hang on the rounding of float64."""
+    ) -> tuple[Ties, int | None]:
+        """The meaning that ``found`` has but for elements that hang on the rounding of float64, and what of
+        ``source`` that was settled by."""
+        ties = measured(source, program, lambda make: self._corrected(program, constants, tables, make))
         settling = _settling(program, ties)
         snapped = self._corrected(program, constants, tables, settling) if settling else found
         if settling and (number := self._number(snapped)) is not None:
-            return number
+            return ties, number
 
         @lru_cache(maxsize=1)
         def with_noise(seed: int) -> list[Tensor]:
@@ -190,8 +193,8 @@ class Meanings:
 
         for number, other in enumerate(self.evaluations):
             if all(same(index, want) for index, want in enumerate(other.outputs)):
-                return number
-        return None
+                return ties, number
+        return ties, None
 
     def _corrected(
         self,
@@ -221,7 +224,7 @@ class Meanings:
         sums = machine.sums if isinstance(machine, SummingMachine) else {}
         return Evaluation(outputs, sums, not machine.watch.beyond_float64)
 
-    def _decided_values(self, program: Program) -> list[Tensor]:
+    def _decided_values(self, program: Program) -> Values:
         """The values of the first program that decisions of ``program`` hang on."""
         assert self._first is not None
         first = Program.parse(self._first.read_text(encoding="utf-8"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from faults.piece import filled, generic
 from programs import Recorder
 
 from numtrace.attribute.decisions import decides
-from numtrace.attribute.near_ties import Ties
+from numtrace.attribute.near_ties import Ties, noise_of
 from numtrace.evaluate.program import Program
 from numtrace.worker.bisect import bisect
 
@@ -171,14 +173,18 @@ def test_bisection_takes_near_ties_for_the_same_meaning(tmp_path: Path) -> None:
     assert not any(stage["changed"] for stage in recorder.events[-1]["stages"])
 
 
+#: An op that is of no source op.
+OP: Any = SimpleNamespace(stamps=())
+
+
 def test_a_value_is_the_sources_only_if_all_of_it_is() -> None:
     source = torch.tensor([[1.0, 2.0], [3.0, 0.0]], dtype=torch.float64)
     noise = torch.tensor([[1e-13, 0.0], [0.0, -1e-13]], dtype=torch.float64)
 
     def settled(value: torch.Tensor, moved: torch.Tensor) -> torch.Tensor:
-        ties = Ties([source])
-        ties.note((0, 0), value + moved, 0.0)
-        return ties.settled((0, 0), value)[0]
+        ties = Ties({1: [source]})
+        ties.note(OP, (0, 0), value + moved, 0.0, 3.0)
+        return ties.settled(OP, (0, 0), value)[0]
 
     assert torch.equal(settled(source + noise, 2 * noise), source)
     assert torch.equal(settled((source + noise).T, 2 * noise.T), source.T)
@@ -191,7 +197,34 @@ def test_a_value_is_the_sources_only_if_all_of_it_is() -> None:
 
 def test_without_a_measurement_nothing_is_the_sources() -> None:
     value = torch.tensor([1.0], dtype=torch.float64)
-    assert Ties([value + 1e-15]).settled((0, 0), value) == (value, None)
+    assert Ties({1: [value + 1e-15]}).settled(OP, (0, 0), value) == (value, None)
+
+
+def test_a_value_is_that_of_its_own_op() -> None:
+    """x and x + 1e-20 are the same to noise of 1e-14, and their logarithms are not."""
+    x = torch.tensor([0.0, 3.0], dtype=torch.float64)
+    ties = Ties({1: [x], 2: [x + 1e-20]})
+    for stamp, settled in ((1, x), (2, x + 1e-20)):
+        op: Any = SimpleNamespace(stamps=(stamp,))
+        made = x + torch.tensor([1e-14, 0.0])
+        ties.note(op, (stamp, 0), made + torch.tensor([1e-14, 0.0]), 0.0, 3.0)
+        assert torch.equal(ties.settled(op, (stamp, 0), made)[0], settled)
+
+
+def test_where_all_cancels_the_noise_is_noted() -> None:
+    """15 - 15 with noise of 1e-14 before: of the result nothing is left but that."""
+    ties, made = (
+        Ties({1: [torch.zeros(2, dtype=torch.float64)]}),
+        torch.tensor([1e-14, -2e-14], dtype=torch.float64),
+    )
+    ties.note(OP, (0, 0), 2 * made, 0.0, 15.0)
+    assert torch.equal(ties.settled(OP, (0, 0), made)[0], torch.zeros(2, dtype=torch.float64))
+
+
+def test_a_sample_that_is_no_number_tells_nothing() -> None:
+    value = torch.tensor([1.0, 2.0], dtype=torch.float64)
+    samples = [value + torch.tensor([float("nan"), 1e-14]), value + torch.tensor([1e-14, float("inf")])]
+    assert noise_of(value, samples).tolist() == pytest.approx([32e-14, 32e-14], rel=0.1)
 
 
 @pytest.mark.parametrize(

@@ -57,3 +57,24 @@ def test_a_golden_beside_the_compiled_output_is_its() -> None:
     assert as_compiled(golden_max_abs=1e-3, as_golden=True)
     assert not as_compiled(golden_max_abs=0.5, as_golden=True)
     assert not as_compiled(golden_max_abs=1e-3, as_golden=False)
+
+
+def test_a_golden_that_is_not_off_is_nobodys() -> None:
+    compiled = {"golden_max_abs": 0.0, "as_golden": True}
+    found = golden_record([f64(2.0 + 2e-8)], [f64(2.0)], ["f32"], None, [compiled])
+    assert found is not None and not found["off"] and not found["as_compiled"]
+
+
+def test_a_nan_that_both_have_says_nothing_of_another_output() -> None:
+    """Of output 0 the golden and what was compiled are NaN, the reference is 1. Of output 1 the golden is right."""
+    goldens, references = [f64(float("nan")), f64(2.0 + 1e-8)], [f64(1.0), f64(2.0)]
+
+    def as_compiled(second: float) -> bool:
+        first = {"golden_max_abs": None, "as_golden": True}
+        records = [first, {"golden_max_abs": abs(second - 2.0 - 1e-8), "as_golden": True}]
+        found = golden_record(goldens, references, ["f32", "f32"], None, records)
+        assert found is not None and found["off"]
+        return found["as_compiled"]
+
+    assert as_compiled(2.0 - 1e-8)
+    assert not as_compiled(2.5)

@@ -23,6 +23,7 @@ from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import round_to, smallest, unit
 from numtrace.evaluate.typed.special import settled, special, sure_nan
 from numtrace.evaluate.typed.value import Typed, bounded, element_of, lift, together
+from numtrace.evaluate.types import integer_width
 
 #: From the typed operands and the raw result, what the operands' bounds make of it; all float32 or float64.
 Inherit = Callable[[Sequence[Typed], Tensor], Tensor]
@@ -234,7 +235,7 @@ def shift(op: Op, machine, a: Any, b: Any) -> Any:
     """By the width or more, MLIR's ``arith`` leaves the result open: no code for it is wrong."""
     value = machine.by_definition(op, [a, b])
     by = lift(b, op.operand_types[1]).exact
-    free = (by < 0) | (by >= int(element_of(op).removeprefix("i")))
+    free = (by < 0) | (by >= integer_width(element_of(op)))
     if not bool(free.any()):
         return value
     value = lift(value, op.result_types[0])
