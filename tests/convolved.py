@@ -69,3 +69,45 @@ util.func public @main(%x: tensor<{image}xf32>) -> ({types}) {{
         assert made.baseline is not None
         told = judge(ran.record, ran.sites, is_baseline=False, baseline=made.baseline.record, tolerant=False)
         return told.verdict, told.reason, ran
+
+
+def channel_sums(name: str, of: str, type_: str) -> str:
+    """``%name``: ``%of`` summed over the image."""
+    sums = "tensor<1x8xf32>"
+    return f"""{filled(f"zero_{name}", sums)}
+  %{name} = linalg.reduce ins(%{of} : {type_}) outs(%zero_{name} : {sums}) dimensions = [2, 3] (%p: f32, %o: f32) {{
+    %v = arith.addf %p, %o : f32
+    linalg.yield %v : f32
+  }}
+"""
+
+
+def centred(conv: Convolution, *lines: str) -> str:
+    """y - mean(y) over each channel, ``%q``, and what ``lines`` make of it."""
+    out, sums = conv.out, "tensor<1x8xf32>"
+    body = "\n".join(
+        (
+            "%n = arith.constant 144.0 : f32",
+            "%m = arith.divf %b, %n : f32",
+            "%q = arith.subf %a, %m : f32",
+            *lines,
+        )
+    )
+    return conv.program(
+        more=channel_sums("t", "y", out)
+        + filled("e", out)
+        + generic("last", ["nchw", "nc", "nchw"], [("y", out), ("t", sums)], ("e", out), body),
+        results=out,
+    )
+
+
+#: A constant image: each channel of the convolution is one number.
+CONSTANT = Convolution(
+    np.ones((1, 8, 14, 14), np.float32),
+    np.random.default_rng(5).standard_normal((8, 8, 3, 3)).astype(np.float32),
+)
+#: The reciprocal root of ``%q`` squared and an eps, ``%i``.
+NORMED = (
+    "%sq = arith.mulf %q, %q : f32", "%eps = arith.constant 1.0e-12 : f32", "%va = arith.addf %sq, %eps : f32",
+    "%i = math.rsqrt %va : f32",
+)  # fmt: skip

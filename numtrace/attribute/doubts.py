@@ -7,14 +7,16 @@ only so is it known how much noise is left where all of it cancels.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from numtrace.attribute.near_ties import Ties
-from numtrace.attribute.noise import DRIFT, Noisy, element_sizes, signed_draw
+from numtrace.attribute.near_ties import MARGIN, Ties
+from numtrace.attribute.noise import DRIFT, SAMPLING, Noisy, element_sizes, signed_draw
 from numtrace.attribute.scalars import Constants, as_in_source
 from numtrace.evaluate.program import Op, Program
 
@@ -31,7 +33,10 @@ class Off:
 
     def draw(self, seed: int) -> Tensor:
         """The value with noise, float64."""
-        size = element_sizes(self._value) * DRIFT if self._size is None else self._size
+        size = self._size
+        if size is None:
+            # What a measurement finds is taken MARGIN times: it is not to be what is that much already.
+            size = element_sizes(self._value) * (DRIFT / MARGIN if seed in SAMPLING else DRIFT)
         off = signed_draw(self._value, seed, self._stream).mul_(size)
         return torch.where(self._where, self._value + off, self._value)
 
@@ -46,29 +51,23 @@ class Made:
     """
 
     def __init__(self, program: Program, op: Op, operands: dict[int, Any], constants: Constants = ()):
-        self._program, self._op, self._operands, self._constants = program, op, operands, [*constants]
+        self.operands = operands
+        self._program, self._op, self._constants = program, op, [*constants]
         self._stream = next(_STREAMS)
-        self._last: tuple[int, list[Any]] | None = None
 
-    def results(self, seed: int) -> list[Any]:
-        """All results with noise."""
-        if self._last is None or self._last[0] != seed:
-            machine = Noisy(self._program, Ties(), seed, stream=self._stream)
-            operands = {slot: drawn(value, seed) for slot, value in self._operands.items()}
-            with as_in_source(self._constants):
-                self._last = (seed, machine.results(self._op, operands))
-        return self._last[1]
+    def results(self, operands: Sequence[Any], seed: int) -> list[Any]:
+        """All results with noise, of what is drawn for the operands."""
+        machine = Noisy(self._program, Ties(), seed, stream=self._stream)
+        with as_in_source(self._constants):
+            return machine.results(self._op, dict(zip(self.operands, operands, strict=True)))
 
 
+@dataclass(frozen=True, slots=True)
 class Result:
     """One result of :class:`Made`."""
 
-    def __init__(self, made: Made, index: int):
-        self._made, self._index = made, index
-
-    def draw(self, seed: int) -> Any:
-        """The result with noise."""
-        return self._made.results(seed)[self._index]
+    made: Made
+    index: int
 
 
 Doubt = Off | Result
@@ -80,6 +79,31 @@ def made(program: Program, op: Op, operands: dict[int, Any], constants: Constant
     return {slot: Result(of, index) for index, slot in enumerate(op.results)}
 
 
-def drawn(value: Any, seed: int) -> Any:
-    """What is drawn for a doubt; any other value itself."""
-    return value.draw(seed) if isinstance(value, Doubt) else value
+def drawn(values: Iterable[Any], seed: int) -> list[Any]:
+    """What is drawn for doubts, together; any other value itself."""
+    values = [*values]
+    found: dict[Made, list[Any]] = {}
+
+    def of(value: Any) -> Any:
+        if isinstance(value, Result):
+            return found[value.made][value.index]
+        return value.draw(seed) if isinstance(value, Off) else value
+
+    # Not by recursion: in a loop each round is made of the one before.
+    waiting = _makers(values)
+    while waiting:
+        maker = waiting[-1]
+        before = (
+            [] if maker in found else [each for each in _makers(maker.operands.values()) if each not in found]
+        )
+        if before:
+            waiting += before
+            continue
+        if maker not in found:
+            found[maker] = maker.results([of(value) for value in maker.operands.values()], seed)
+        waiting.pop()
+    return [of(value) for value in values]
+
+
+def _makers(values: Iterable[Any]) -> list[Made]:
+    return [value.made for value in values if isinstance(value, Result)]

@@ -240,6 +240,17 @@ def undecided(
     return found
 
 
+def visible(value: Tensor, source: Tensor, size: float) -> Tensor:
+    """A mask of the elements that are further apart than half a unit of f32 of ``size``.
+
+    Noise must not acquit what the user can see: that the program does not know it does not mean that the source does
+    not, which an eps may keep away from what cancels.
+    """
+    value, source = value.double(), source.double()
+    gap = (value - source).abs().nan_to_num(torch.inf, torch.inf)
+    return (value != source) & (gap > 2.0**-24 * size)
+
+
 def _moved(sample: Tensor, value: Tensor, source: Tensor) -> Tensor:
     if not value.is_floating_point():
         return sample == source  # where noise takes a decision the other way, it makes what the source has

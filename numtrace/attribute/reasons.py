@@ -138,6 +138,18 @@ def near_ties(sites: Sequence[dict[str, Any]]) -> str:
     return text
 
 
+def unsure(record: dict[str, Any], sites: Sequence[dict[str, Any]]) -> str:
+    """What differs visibly, and float64 does not know well enough to say why."""
+    found = [site for site in sites if site.get("unsure")]
+    count = sum(site["unsure"] for site in found) + record.get("unsure", 0)
+    where = listed([site["op"] for site in found]) if found else "the outputs"
+    return (
+        f"{count} element{'s' * (count > 1)} of {where} {'are' if count > 1 else 'is'} not the source's in exact "
+        "arithmetic, and noise of float64's rounding moves the program's as far: whether the source hangs on it as "
+        "well is not known; try other inputs with --seed or --input"
+    )
+
+
 def not_judged(found: Unjudged, sites: Sequence[dict[str, Any]]) -> str:
     """Which code has no bound, why, and that the rest does not outweigh it."""
     count = len(found.sites)

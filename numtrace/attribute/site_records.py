@@ -57,7 +57,7 @@ class SiteRecords:
         record["match"] = result.match
         record["layout"] = None if result.layout is None else str(result.layout)
         record["constant"] = result.constant
-        record["near_ties"] = result.near_ties
+        record["near_ties"], record["unsure"] = result.near_ties, result.unsure
         dtype = record["dtype"]
         assert result.reference is not None
         typed = None if result.typed is None else result.typed.typed

@@ -7,18 +7,26 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from numtrace.attribute.agreement import alike
 from numtrace.attribute.decisions import decided_on
 from numtrace.attribute.doubts import Doubt, Off, drawn, made
 from numtrace.attribute.lanes import NOISY, REFERENCE, SOURCE, Lanes, Tag
+from numtrace.attribute.magnitude import largest
 from numtrace.attribute.matching import Formed
 from numtrace.attribute.near_ties import MARGIN, Snapping, Values, floats, noise_of, within_noise
-from numtrace.attribute.noise import SAMPLING, Noisy, measured, undecided
+from numtrace.attribute.noise import SAMPLING, Noisy, measured, undecided, visible
 from numtrace.attribute.reference import Reference
 from numtrace.attribute.scalars import Constants, as_in_source
 from numtrace.attribute.verification import Result, Verification
 from numtrace.evaluate.dispatch import evaluate_dispatch
 from numtrace.evaluate.machine import Machine
 from numtrace.evaluate.program import Op, Program
+
+
+def _size(result: Result) -> float:
+    """The largest element, or the error that the compiled dispatch has anyway, where everything cancels."""
+    error = (result.compiled.double() - result.exact_compiled.double()).abs()
+    return max(largest(result.reference.double()), largest(error))  # type: ignore[union-attr]
 
 
 class SourceBits:
@@ -63,6 +71,8 @@ class SourceBits:
             assert result.reference is not None
             tied = undecided(result.corrected, snapped[index], result.reference, with_noise, index)
             result.near_ties = int(tied.sum())
+            by_noise = tied & ~alike(snapped[index], result.reference)
+            result.unsure = int((by_noise & visible(result.corrected, result.reference, _size(result))).sum())
             if result.near_ties:
                 same = result.corrected is result.exact_reference
                 result.corrected = torch.where(tied, result.reference, result.corrected)
@@ -79,14 +89,16 @@ class SourceBits:
         """
         lanes, slot = self._lanes, op.results[index]
         value = lanes.get(REFERENCE, slot)
-        if result.match == "differs" or not value.is_floating_point():
-            return  # it is set back, or exact
+        if result.match == "differs":
+            return  # it is set back
         if result.match in ("unmatched", "moved"):
             if lanes.differs(op.operands, SOURCE):
                 lanes.set(SOURCE, slot, self._again(op, constants, Machine(self._program))[index])
             if result.match == "unmatched" or lanes.differs(op.operands, NOISY):
                 lanes.set(NOISY, slot, self._made(op, constants)[slot])
             return
+        if not value.is_floating_point():
+            return  # exact
         source = result.reference
         assert source is not None
         off = value != source
@@ -96,7 +108,7 @@ class SourceBits:
         size = None
         if slot in self._decided_on and not result.healed:
             doubt = self._made(op, constants)[slot]
-            noise = noise_of(value, [doubt.draw(seed) for seed in SAMPLING])
+            noise = noise_of(value, [drawn([doubt], seed)[0] for seed in SAMPLING])
             near = within_noise(value, source, noise)
             value = torch.where(near, source, value)
             lanes.set(SOURCE, slot, value)
@@ -120,6 +132,6 @@ class SourceBits:
     def _with_noise(self, op: Op, constants: Constants, machine: Noisy) -> list[Tensor]:
         """As above, from what the operands may be for all that is known of them."""
         doubts = self._lanes.doubted(op.operands)
-        operands = [drawn(doubts[slot], machine.seed) for slot in op.operands]
+        operands = drawn((doubts[slot] for slot in op.operands), machine.seed)
         with as_in_source(constants):
             return evaluate_dispatch(machine, op, operands)

@@ -25,3 +25,4 @@ class Summary:
     unbounded: dict[str, str] = field(default_factory=dict)  # by entry point: why it has no error bound
     tainted_outputs: bool = False
     near_ties: int = 0
+    unsure: int = 0  # elements of outputs that no site accounts for, and noise does

@@ -98,6 +98,8 @@ def judge(
         fault = f"{reasons.no_fault(known)} was found" + reasons.besides(known)
         over = f"{reasons.over_tolerance(record['outputs'])} is over the given tolerance; {fault}"
         return Judgement("over-tolerance", over + reasons.near_ties(sites))
+    if not tolerant and (record.get("unsure") or any(site.get("unsure") for site in sites)):
+        return Judgement("inconclusive", reasons.unsure(record, sites) + reasons.golden_apart(golden))
     known_there = record["split"]["execution_max_abs"] if known else output["max_abs"]
     without = None if tolerant else unjudged(record, sites, known_there)
     if without is not None:

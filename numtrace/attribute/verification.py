@@ -33,6 +33,7 @@ class Result:
     healed: bool = False
     constant: bool = False
     near_ties: int = 0
+    unsure: int = 0  # of those, how many noise alone acquits of what can be seen
 
 
 class Verification:

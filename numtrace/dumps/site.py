@@ -58,6 +58,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     """The semantic term is that of a scalar which the lowering rounded (see the variant's ``constants``)."""
     near_ties: int = 0
     """Elements that hang on the rounding of float64 (a decision, numbers that cancel): the source's were taken."""
+    unsure: int = 0
+    """Of those, how many differ visibly where nothing but noise speaks for the program."""
     total: Term | None = None
     inherited: Term | None = None
     introduced: Term | None = None

@@ -31,7 +31,8 @@ def site_view(variant: Variant, site: Site, width: int) -> list[Text]:
     if site.near_ties:
         lines += labelled(
             "near ties",
-            f"{site.near_ties}, decided by the rounding of float64: the source's value was taken",
+            f"{site.near_ties}, decided by the rounding of float64: the source's value was taken"
+            + (f"; {site.unsure} by nothing else than noise" if site.unsure else ""),
             width,
         )
     lines += [Text(), *_terms(site, width), Text()]

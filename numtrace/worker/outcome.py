@@ -105,6 +105,7 @@ def outcome_fields(
         else {"site": summary.origin[0], "op": summary.origin[1]},
         "amended": summary.amended,
         "tainted": summary.tainted_outputs,
+        "unsure": summary.unsure,
         "golden_max_abs": golden_gap(golden, expected),
         "golden": golden_record(golden, expected, types, job["tolerance"], records),
         "reference": job["reference"],

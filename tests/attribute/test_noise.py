@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from convolved import Convolution
+from convolved import CONSTANT, NORMED, Convolution, centred, channel_sums
 from faults.piece import filled, generic
 from faults.planting import edited
 from programs import Bench, Recorder
@@ -67,57 +67,17 @@ def test_a_missing_bias_is_seen_through_a_steep_function(tmp_path: Path) -> None
     assert [site["op"] for site in ran.record["differing"]] == ["conv_2d_nchw_fchw"]
 
 
-def _channel_sums(name: str, of: str, type_: str) -> str:
-    sums = "tensor<1x8xf32>"
-    return f"""{filled(f"zero_{name}", sums)}
-  %{name} = linalg.reduce ins(%{of} : {type_}) outs(%zero_{name} : {sums}) dimensions = [2, 3] (%p: f32, %o: f32) {{
-    %v = arith.addf %p, %o : f32
-    linalg.yield %v : f32
-  }}
-"""
-
-
-def _centred(conv: Convolution, *lines: str) -> str:
-    """y - mean(y) over each channel, ``%q``, and what ``lines`` make of it."""
-    out, sums = conv.out, "tensor<1x8xf32>"
-    body = "\n".join(
-        (
-            "%n = arith.constant 144.0 : f32",
-            "%m = arith.divf %b, %n : f32",
-            "%q = arith.subf %a, %m : f32",
-            *lines,
-        )
-    )
-    return conv.program(
-        more=_channel_sums("t", "y", out)
-        + filled("e", out)
-        + generic("last", ["nchw", "nc", "nchw"], [("y", out), ("t", sums)], ("e", out), body),
-        results=out,
-    )
-
-
-#: A constant image: each channel of the convolution is one number.
-CONSTANT = Convolution(
-    np.ones((1, 8, 14, 14), np.float32),
-    np.random.default_rng(5).standard_normal((8, 8, 3, 3)).astype(np.float32),
-)
-_NORMED = (
-    "%sq = arith.mulf %q, %q : f32", "%eps = arith.constant 1.0e-12 : f32", "%va = arith.addf %sq, %eps : f32",
-    "%i = math.rsqrt %va : f32",
-)  # fmt: skip
-
-
 @pytest.mark.parametrize(
     "lines",
     [
         ["%r = arith.addf %q, %q : f32"],
         ["%k = arith.constant 1.0e6 : f32", "%r = arith.mulf %q, %k : f32"],
-        [*_NORMED, "%r = arith.mulf %q, %i : f32"],
+        [*NORMED, "%r = arith.mulf %q, %i : f32"],
     ],
     ids=["cancelled", "and scaled", "and normalised"],
 )
 def test_what_is_left_of_equal_numbers_is_nobodys_fault(tmp_path: Path, lines: list[str]) -> None:
-    told, reason, ran = CONSTANT.with_winograd(tmp_path, _centred(CONSTANT, *lines))
+    told, reason, ran = CONSTANT.with_winograd(tmp_path, centred(CONSTANT, *lines))
     assert told != "pass-bug", reason
     assert not ran.record["differing"]
 
@@ -184,10 +144,10 @@ def test_noise_that_grows_over_several_dispatches_is_nobodys_fault(tmp_path: Pat
     mean = "%n = arith.constant 144.0 : f32\n%m = arith.divf %b, %n : f32\n"
     both = ["nchw", "nc", "nchw"]
     more = (
-        _channel_sums("t", "y", out) + filled("e", out)
+        channel_sums("t", "y", out) + filled("e", out)
         + generic("q", both, [("y", out), ("t", sums)], ("e", out), mean + "%r = arith.subf %a, %m : f32")
         + filled("f", out) + generic("sq", ["nchw", "nchw"], [("q", out)], ("f", out), "%r = arith.mulf %a, %a : f32")
-        + _channel_sums("var", "sq", out) + filled("g", out)
+        + channel_sums("var", "sq", out) + filled("g", out)
         + generic("last", both, [("q", out), ("var", sums)], ("g", out), mean
                   + "%eps = arith.constant 1.0e-12 : f32\n%s = arith.addf %m, %eps : f32\n%i = math.rsqrt %s : f32\n"
                   "%r = arith.mulf %a, %i : f32")
@@ -248,7 +208,7 @@ def test_noise_at_the_outputs_does_not_acquit_what_a_site_is_sure_of(tmp_path: P
     out, sums = whole.out, "tensor<1x8xf32>"
     more = (
         filled("e", out) + generic("fl", ["nchw", "nchw"], [("y", out)], ("e", out), FLOOR)
-        + _channel_sums("t", "fl", out) + filled("f", out)
+        + channel_sums("t", "fl", out) + filled("f", out)
         + generic("last", ["nchw", "nc", "nchw"], [("y", out), ("t", sums)], ("f", out),
                   "%k = arith.constant 0.01 : f32\n%m = arith.mulf %b, %k : f32\n%r = arith.addf %a, %m : f32")
     )  # fmt: skip

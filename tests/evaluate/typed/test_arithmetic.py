@@ -243,3 +243,15 @@ def test_a_shift_by_the_width_or_more_may_be_anything(typed):
     )
     assert made.bound.tolist() == [0.0, math.inf, math.inf, 0.0]
     assert made.exact[[0, 3]].tolist() == [-128, 1]
+
+
+def test_an_index_has_64_bits(typed):
+    text = """
+    util.func public @main(%a: tensor<2xindex>, %b: tensor<2xindex>) -> tensor<2xindex> {
+      %r = arith.shrui %a, %b : tensor<2xindex>
+      util.return %r : tensor<2xindex>
+    }
+    """
+    made = typed(text, torch.tensor([8, 8]), torch.tensor([2, 64]))
+    assert made.bound.tolist() == [0.0, math.inf]
+    assert made.exact[0].item() == 2
