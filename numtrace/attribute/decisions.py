@@ -46,7 +46,7 @@ def decided_on(program: Program) -> frozenset[int]:
     makers = {slot: op for op in walk([program.body]) for slot in op.results}
     found: set[int] = set()
     left = [
-        slot for op in makers.values() if op.name == "flow.dispatch" and decides(_body(program, op))
+        slot for op in makers.values() if decides_itself(program, op)
         for slot in op.operands
     ]  # fmt: skip
     while left:
@@ -58,6 +58,14 @@ def decided_on(program: Program) -> frozenset[int]:
         if maker is not None and (maker.name != "flow.dispatch" or _only_moves(_body(program, maker))):
             left += reads(maker)
     return frozenset(found)
+
+
+def decides_itself(program: Program, op: Op) -> bool:
+    """Whether ``op`` of a flow program jumps with the data: a dispatch by its body."""
+    found = op.cache.get("decides")
+    if found is None:
+        found = op.cache["decides"] = op.name == "flow.dispatch" and decides(_body(program, op))
+    return found
 
 
 def _body(program: Program, op: Op) -> list[Block]:

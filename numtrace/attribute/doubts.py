@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from numtrace.attribute.decisions import decides_itself
 from numtrace.attribute.near_ties import MARGIN, Ties
 from numtrace.attribute.noise import DRIFT, SAMPLING, Noisy, element_sizes, signed_draw
 from numtrace.attribute.scalars import Constants, as_in_source
@@ -52,6 +53,8 @@ class Made:
 
     def __init__(self, program: Program, op: Op, operands: dict[int, Any], constants: Constants = ()):
         self.operands = operands
+        #: Whether a decision was taken on the way.
+        self.decides = decides_itself(program, op) or decided(operands.values())
         self._program, self._op, self._constants = program, op, [*constants]
         self._stream = next(_STREAMS)
 
@@ -77,6 +80,11 @@ def made(program: Program, op: Op, operands: dict[int, Any], constants: Constant
     """The doubts of the results of ``op`` by slot, as of :class:`Made`."""
     of = Made(program, op, operands, constants)
     return {slot: Result(of, index) for index, slot in enumerate(op.results)}
+
+
+def decided(values: Iterable[Any]) -> bool:
+    """Whether one of ``values`` is a doubt that hangs on a decision."""
+    return any(maker.decides for maker in _makers(values))
 
 
 def drawn(values: Iterable[Any], seed: int) -> list[Any]:

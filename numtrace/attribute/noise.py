@@ -48,8 +48,10 @@ _EXACT = frozenset(
 _SCALAR = ("arith.", "math.")
 
 #: Rounds in which no element moved before what is left counts as sure. A decision goes the other way in every second
-#: one: it escapes with a probability of 2^-24, and all elements that hang on it with it.
-_IDLE = 24
+#: one: it escapes with a probability of 2^-24. Of :data:`_MANY` elements it takes no more rounds than would let one
+#: decision escape with 2^-6 that all of them hang on. Without any decision, noise that matters is seen in each round.
+_IDLE, _IDLE_OF_MANY, _IDLE_SMOOTH = 24, 6, 2
+_MANY = 24
 #: Rounds at most.
 _ROUNDS = 64
 #: The seeds of the evaluations that ties are measured by: none of a round's.
@@ -216,7 +218,12 @@ def _whole(value: Tensor) -> bool:
 
 
 def undecided(
-    value: Tensor, snapped: Tensor, source: Tensor, evaluate: Callable[[int], Sequence[Tensor]], index: int
+    value: Tensor,
+    snapped: Tensor,
+    source: Tensor,
+    evaluate: Callable[[int], Sequence[Tensor]],
+    index: int,
+    decides: bool = True,
 ) -> Tensor:
     """A mask of the elements that differ from the source's by nothing but what float64 rounds; all of one shape.
 
@@ -226,13 +233,15 @@ def undecided(
         source: what it should be.
         evaluate: evaluates the results with the noise of a seed.
         index: which of them this is.
+        decides: whether decisions are taken on the way.
     """
     differing = ~alike(value, source)
     found = differing & alike(snapped, source)
     idle = 0
     for seed in range(_ROUNDS):
         left = int(differing.sum()) - int(found.sum())
-        if not left or idle >= _IDLE:
+        enough = _IDLE if left < _MANY else _IDLE_OF_MANY
+        if not left or idle >= (enough if decides else _IDLE_SMOOTH):
             break
         more = differing & ~found & _moved(evaluate(seed)[index], value, source)
         found |= more

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from numtrace.attribute.agreement import alike
-from numtrace.attribute.decisions import decided_on
-from numtrace.attribute.doubts import Doubt, Off, drawn, made
+from numtrace.attribute.decisions import decided_on, decides_itself
+from numtrace.attribute.doubts import Doubt, Off, decided, drawn, made
 from numtrace.attribute.lanes import NOISY, REFERENCE, SOURCE, Lanes, Tag
 from numtrace.attribute.magnitude import largest
 from numtrace.attribute.matching import Formed
@@ -66,10 +66,12 @@ class SourceBits:
         def with_noise(seed: int) -> list[Tensor]:
             return self._with_noise(op, constants, Noisy(self._program, ties, seed))
 
+        doubts = self._lanes.doubted(op.operands).values()
+        decides = decides_itself(self._program, op) or decided(doubts)
         for index in differing:
             result = results[index]
             assert result.reference is not None
-            tied = undecided(result.corrected, snapped[index], result.reference, with_noise, index)
+            tied = undecided(result.corrected, snapped[index], result.reference, with_noise, index, decides)
             result.near_ties = int(tied.sum())
             by_noise = tied & ~alike(snapped[index], result.reference)
             result.unsure = int((by_noise & visible(result.corrected, result.reference, _size(result))).sum())

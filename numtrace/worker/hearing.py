@@ -16,6 +16,7 @@ from torch import Tensor
 
 from numtrace.attribute.agreement import agrees, alike
 from numtrace.attribute.amendments import UNDECIDED
+from numtrace.attribute.decisions import decides
 from numtrace.attribute.magnitude import largest
 from numtrace.attribute.noise import Noisy, undecided, visible
 from numtrace.attribute.scalars import as_in_source
@@ -61,7 +62,7 @@ def hear_noise(
 
         for index in heard:
             value, want = made[index], wanted[index]
-            tied = undecided(value, value, want, with_noise, index)
+            tied = undecided(value, value, want, with_noise, index, decides([flow.body]))
             if index in nobodys:
                 # Of a loop's rounds each may have to go its way: one that is in doubt puts the others in doubt.
                 differing = ~alike(value, want)

@@ -189,7 +189,12 @@ class Meanings:
         def same(index: int, want: Tensor) -> bool:
             value, near = found.outputs[index], snapped.outputs[index]
             want = want.reshape(value.shape)
-            return bool((alike(value, want) | undecided(value, near, want, with_noise, index)).all())
+            return bool(
+                (
+                    alike(value, want)
+                    | undecided(value, near, want, with_noise, index, decides([program.body]))
+                ).all()
+            )
 
         for number, other in enumerate(self.evaluations):
             if all(same(index, want) for index, want in enumerate(other.outputs)):
