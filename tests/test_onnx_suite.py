@@ -22,6 +22,7 @@ SAMPLE = {
     "test_center_crop_pad_pad_expanded": ("ok", True),
     "test_dequantizelinear_axis": ("ok", True),
     "test_einsum_sum": ("ok", True),  # in f64
+    "test_nonmaxsuppression_limit_output_size": ("ok", True),  # assertions on what is in doubt
     "test_softmax_axis_1": ("ok", True),
     # IREE's faults, see bench/onnx_reasons.toml.
     "test_castlike_FLOAT_to_FLOAT8E5M2": ("lowering-bug", False),
