@@ -249,15 +249,16 @@ def undecided(
     return found
 
 
-def visible(value: Tensor, source: Tensor, size: float) -> Tensor:
-    """A mask of the elements that are further apart than half a unit of f32 of ``size``.
+def visible(value: Tensor, source: Tensor, error: Tensor) -> Tensor:
+    """A mask of the elements that are further apart than half a unit of f32: of the source's largest, or of the largest
+    ``error`` that the compiled program has anyway, where everything cancels.
 
     Noise must not acquit what the user can see: that the program does not know it does not mean that the source does
     not, which an eps may keep away from what cancels.
     """
     value, source = value.double(), source.double()
     gap = (value - source).abs().nan_to_num(torch.inf, torch.inf)
-    return (value != source) & (gap > 2.0**-24 * size)
+    return (value != source) & (gap > 2.0**-24 * max(largest(source), largest(error)))
 
 
 def _moved(sample: Tensor, value: Tensor, source: Tensor) -> Tensor:

@@ -11,7 +11,6 @@ from numtrace.attribute.agreement import alike
 from numtrace.attribute.decisions import decided_on, decides_itself
 from numtrace.attribute.doubts import Doubt, Off, decided, drawn, made
 from numtrace.attribute.lanes import NOISY, REFERENCE, SOURCE, Lanes, Tag
-from numtrace.attribute.magnitude import largest
 from numtrace.attribute.matching import Formed
 from numtrace.attribute.near_ties import MARGIN, Snapping, Values, floats, noise_of, within_noise
 from numtrace.attribute.noise import SAMPLING, Noisy, measured, undecided, visible
@@ -21,12 +20,6 @@ from numtrace.attribute.verification import Result, Verification
 from numtrace.evaluate.dispatch import evaluate_dispatch
 from numtrace.evaluate.machine import Machine
 from numtrace.evaluate.program import Op, Program
-
-
-def _size(result: Result) -> float:
-    """The largest element, or the error that the compiled dispatch has anyway, where everything cancels."""
-    error = (result.compiled.double() - result.exact_compiled.double()).abs()
-    return max(largest(result.reference.double()), largest(error))  # type: ignore[union-attr]
 
 
 class SourceBits:
@@ -74,7 +67,8 @@ class SourceBits:
             tied = undecided(result.corrected, snapped[index], result.reference, with_noise, index, decides)
             result.near_ties = int(tied.sum())
             by_noise = tied & ~alike(snapped[index], result.reference)
-            result.unsure = int((by_noise & visible(result.corrected, result.reference, _size(result))).sum())
+            error = result.compiled.double() - result.exact_compiled.double()
+            result.unsure = int((by_noise & visible(result.corrected, result.reference, error)).sum())
             if result.near_ties:
                 same = result.corrected is result.exact_reference
                 result.corrected = torch.where(tied, result.reference, result.corrected)

@@ -17,7 +17,6 @@ from torch import Tensor
 from numtrace.attribute.agreement import agrees, alike
 from numtrace.attribute.amendments import UNDECIDED
 from numtrace.attribute.decisions import decides
-from numtrace.attribute.magnitude import largest
 from numtrace.attribute.noise import Noisy, undecided, visible
 from numtrace.attribute.scalars import as_in_source
 from numtrace.attribute.trajectory import Trajectory
@@ -44,7 +43,8 @@ def hear_noise(
     wrong = {i for i, want in enumerate(wanted) if not agrees(made[i], want)}
     # What no site accounts for came about between dispatches: a branch, a loop, the indices of a sort.
     nobodys = {i for i in wrong if not summary.differing[i]}
-    heard = [i for i in sorted(wrong) if i in nobodys or _invisible(made[i], wanted[i], compiled[i])]
+    errors = {i: compiled[i].double().reshape(made[i].shape) - made[i].double() for i in wrong}
+    heard = [i for i in sorted(wrong) if i in nobodys or _invisible(made[i], wanted[i], errors[i])]
     if not heard:
         return
     variant.channel.stage("evaluate with noise")
@@ -60,9 +60,10 @@ def hear_noise(
                     make=partial(Noisy, flow, ties, seed),
                 )  # fmt: skip
 
+        jumps = decides([flow.body])
         for index in heard:
             value, want = made[index], wanted[index]
-            tied = undecided(value, value, want, with_noise, index, decides([flow.body]))
+            tied = undecided(value, value, want, with_noise, index, jumps)
             if index in nobodys:
                 # Of a loop's rounds each may have to go its way: one that is in doubt puts the others in doubt.
                 differing = ~alike(value, want)
@@ -70,7 +71,7 @@ def hear_noise(
                     continue
                 tied = differing
             summary.near_ties += int(tied.sum())
-            summary.unsure += int((tied & visible(value, want, _size(value, want, compiled[index]))).sum())
+            summary.unsure += int((tied & visible(value, want, errors[index])).sum())
             made[index] = torch.where(tied, want, value)
     except UncoveredOp:
         return  # then there is nothing to tell it by
@@ -80,11 +81,6 @@ def hear_noise(
     summary.amended.update(dict.fromkeys(sites, UNDECIDED))
 
 
-def _invisible(value: Tensor, want: Tensor, compiled: Tensor) -> bool:
+def _invisible(value: Tensor, want: Tensor, error: Tensor) -> bool:
     """Whether a semantic difference is a rounding error even to a 32-bit program."""
-    return value.is_floating_point() and not bool(visible(value, want, _size(value, want, compiled)).any())
-
-
-def _size(value: Tensor, want: Tensor, compiled: Tensor) -> float:
-    """The largest element, or the error that the compiled program has anyway, where everything cancels."""
-    return max(largest(want), largest(compiled.double().reshape(value.shape) - value))
+    return value.is_floating_point() and not bool(visible(value, want, error).any())

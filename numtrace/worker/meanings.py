@@ -177,7 +177,7 @@ class Meanings:
         """The meaning that ``found`` has but for elements that hang on the rounding of float64, and what of
         ``source`` that was settled by."""
         ties = measured(source, program, lambda make: self._corrected(program, constants, tables, make))
-        settling = _settling(program, ties)
+        settling, jumps = _settling(program, ties), decides([program.body])
         snapped = self._corrected(program, constants, tables, settling) if settling else found
         if settling and (number := self._number(snapped)) is not None:
             return ties, number
@@ -189,12 +189,7 @@ class Meanings:
         def same(index: int, want: Tensor) -> bool:
             value, near = found.outputs[index], snapped.outputs[index]
             want = want.reshape(value.shape)
-            return bool(
-                (
-                    alike(value, want)
-                    | undecided(value, near, want, with_noise, index, decides([program.body]))
-                ).all()
-            )
+            return bool((alike(value, want) | undecided(value, near, want, with_noise, index, jumps)).all())
 
         for number, other in enumerate(self.evaluations):
             if all(same(index, want) for index, want in enumerate(other.outputs)):

@@ -125,6 +125,22 @@ def test_a_branch_that_hangs_on_rounding_accuses_nobody(tmp_path: Path) -> None:
     assert "inconclusive" in told  # winograd's zeros are of either sign
 
 
+def test_a_truth_value_that_hangs_on_rounding_accuses_nobody(tmp_path: Path) -> None:
+    """Whether elements that are zero are above it, asked outside of any dispatch."""
+    y = torch.nn.functional.conv2d(torch.from_numpy(WHOLE.x), torch.from_numpy(WHOLE.weights))
+    out, asked = WHOLE.out, (y == 0).nonzero().tolist()[:6]
+    more = "%zero = arith.constant 0.0 : f32\n"
+    for number, point in enumerate(asked):
+        at = [f"%at{number}_{d}" for d in range(4)]
+        more += "".join(f"{name} = arith.constant {i} : index\n" for name, i in zip(at, point, strict=True))
+        more += f"%one{number} = tensor.extract %y[{', '.join(at)}] : {out}\n"
+        more += f"%above{number} = arith.cmpf ogt, %one{number}, %zero : f32\n"
+    names, result = ", ".join(f"%above{number}" for number in range(len(asked))), f"tensor<{len(asked)}xi1>"
+    more += f"%last = tensor.from_elements {names} : {result}\n"
+    told, reason, _ = WHOLE.with_winograd(tmp_path, WHOLE.program(more=more, results=result))
+    assert told == "inconclusive", reason
+
+
 def _torch_program(tail: str) -> str:
     """A convolution of the torch dialect, and ``tail`` on its ``%y``."""
     image, weight, out = (f"!torch.vtensor<[{shape}],f32>" for shape in ("1,8,14,14", "8,8,3,3", "1,8,12,12"))
