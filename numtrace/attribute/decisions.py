@@ -28,17 +28,9 @@ def deciding(blocks: list[Block]) -> Iterator[Op]:
     """The ops in ``blocks`` that jump with the data."""
     for block in blocks:
         for op in block.ops:
-            if not op.typed and (op.name in _JUMPS or (op.name == "arith.cmpf" and not _chooses(op, block))):
+            if not op.typed and (op.name in _JUMPS or (op.name == "arith.cmpf" and not op.chooses)):
                 yield op
             yield from deciding(op.regions)
-
-
-def _chooses(compare: Op, block: Block) -> bool:
-    """Whether a comparison only chooses between what it compares: at the threshold the two are equal."""
-    readers = [op for op in block.ops if compare.results[0] in reads(op)]
-    return bool(readers) and all(
-        op.name == "arith.select" and {*op.operands[1:]} == {*compare.operands} for op in readers
-    )
 
 
 def decided_on(program: Program) -> frozenset[int]:

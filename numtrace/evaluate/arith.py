@@ -136,11 +136,6 @@ def _divisible(op: Op, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return a, b
 
 
-@evaluates("arith.select")
-def select(op: Op, machine, condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    return torch.where(condition, a, b)
-
-
 @evaluates("arith.extf", "arith.truncf")
 def cast_float(op: Op, machine, a: Tensor) -> Tensor:
     # The exact meaning erases roundings between float types; index arithmetic keeps its types.
@@ -200,25 +195,6 @@ def bitcast(op: Op, machine, a: Tensor) -> Tensor:
     source = NATIVE[tensor_type(op.operand_types[0])[1]]
     target = NATIVE[tensor_type(op.result_types[0])[1]]
     return a.to(source).view(target).to(op.dtype)
-
-
-_ORDERED = {1: torch.eq, 2: torch.gt, 3: torch.ge, 4: torch.lt, 5: torch.le}
-
-
-@evaluates("arith.cmpf")
-def cmpf(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
-    # Predicates as numbered by arith::CmpFPredicate: 1-7 ordered, 8-14 the unordered ones.
-    predicate = op.integer("predicate")
-    if predicate in _ORDERED:
-        return _ORDERED[predicate](a, b)  # false where there is a NaN
-    nan = torch.isnan(a) | torch.isnan(b)
-    if predicate in (0, 15):
-        return torch.full(nan.shape, predicate == 15)
-    if predicate in (7, 14):
-        return nan if predicate == 14 else ~nan
-    if predicate in (6, 13):
-        return torch.ne(a, b) & ~nan if predicate == 6 else torch.ne(a, b)
-    return _ORDERED[predicate - 7](a, b) | nan
 
 
 @evaluates("arith.cmpi")

@@ -42,6 +42,7 @@ class Op:
 
     ``fn`` is its evaluation (bound by the registry), ``dead`` the slots that no later op of the block reads.
     ``typed`` marks index arithmetic: it is evaluated in the types of the IR, everything else in float64.
+    ``chooses`` marks a comparison that only chooses between what it compares: at the threshold the two are equal.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Op:
     maps: list[ir.AffineMap] = field(default_factory=list)
     typed: bool = False
     computes: bool = False
+    chooses: bool = False
     fn: Callable | None = None
     dead: list[int] = field(default_factory=list)
     cache: dict = field(default_factory=dict)
@@ -152,6 +154,7 @@ class Program:
         arguments = [self._slot(argument) for argument in block.arguments]
         ops = [self._op(view.operation) for view in block.operations]
         _mark_last_uses(ops)
+        _mark_choices(ops)
         return Block(arguments, [argument.type for argument in block.arguments], ops)
 
     def _op(self, op: ir.Operation) -> Op:
@@ -202,6 +205,16 @@ def _mark_last_uses(ops: list[Op]) -> None:
     made = {slot for op in ops for slot in op.results}
     for op in ops:
         op.dead = [slot for slot in op.dead if slot in made]
+
+
+def _mark_choices(ops: list[Op]) -> None:
+    """Sets ``chooses``."""
+    for compare in ops:
+        if compare.name == "arith.cmpf":
+            readers = [op for op in ops if compare.results[0] in reads(op)]
+            compare.chooses = bool(readers) and all(
+                op.name == "arith.select" and {*op.operands[1:]} == {*compare.operands} for op in readers
+            )
 
 
 def _mark_index_arithmetic(block: Block, free: dict[int, bool]) -> None:

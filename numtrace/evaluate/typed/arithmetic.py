@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from numtrace.evaluate.choices import compare as compared
 from numtrace.evaluate.extremes import maximum, minimum
 from numtrace.evaluate.program import Op
-from numtrace.evaluate.registry import lookup
 from numtrace.evaluate.typed.casts import either_zero, or_zero
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import round_to, smallest, unit
@@ -201,11 +201,10 @@ carries("arith.minnumf")(chosen(torch.fmin))
 def compare(op: Op, machine, *operands: Any) -> Typed:
     """In doubt (bound 1) where the operands are no further apart than their bounds: a near tie."""
     a, b = values_of(op, operands)
-    fn = lookup(op.name)
-    exact = fn(op, machine, a.exact, b.exact)
+    exact = compared(op, a.exact, b.exact)
     if together((a, b)) and not bounded((a, b)):
         return Typed(exact, exact)
-    typed = fn(op, machine, a.wide, b.wide)
+    typed = compared(op, a.wide, b.wide)
     bound = None
     if bounded((a, b)):
         error = (a.error + b.error).double()

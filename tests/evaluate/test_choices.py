@@ -1,0 +1,60 @@
+"""A choice by a comparison of what it chooses from is no other than torch.where, bit for bit."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+import torch
+
+from numtrace.evaluate.machine import Machine
+from numtrace.evaluate.program import Program, walk
+
+#: By the predicate's name: whether it holds for (less, equal, greater, not comparable).
+HOLDS = {
+    "ogt": (0, 0, 1, 0), "oge": (0, 1, 1, 0), "olt": (1, 0, 0, 0), "ole": (1, 1, 0, 0), "oeq": (0, 1, 0, 0),
+    "ugt": (0, 0, 1, 1), "uge": (0, 1, 1, 1), "ult": (1, 0, 0, 1), "ule": (1, 1, 0, 1), "une": (1, 0, 1, 1),
+}  # fmt: skip
+
+NUMBERS = [-2.0, -0.0, 0.0, 1.5, 6.0, 7.0, float("inf"), float("-inf")]
+LIMITS = ["0.0", "-0.0", "6.0", "-2.0", "0x7FC00000"]
+
+
+def _bits(value: torch.Tensor) -> list[int]:
+    return value.view(torch.int64).tolist()
+
+
+@pytest.mark.parametrize(("predicate", "limit"), [*product(HOLDS, LIMITS)])
+def test_bits_of_choices(predicate: str, limit: str) -> None:
+    """Each order of operands and branches, with and without NaN, by hand."""
+    number = float("nan") if limit.startswith("0x") else float(limit)
+    for swapped, turned, nan in product((False, True), repeat=3):
+        a, b = ("%l", "%x") if swapped else ("%x", "%l")
+        yes, no = (b, a) if turned else (a, b)
+        program = Program.parse(f"""
+util.func public @main(%in: tensor<?xf32>, %out: tensor<?xf32>) -> tensor<?xf32> {{
+  %l = arith.constant {limit} : f32
+  %r = linalg.generic {{indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> (d)>],
+      iterator_types = ["parallel"]}} ins(%in : tensor<?xf32>) outs(%out : tensor<?xf32>) {{
+  ^bb0(%x: f32, %o: f32):
+    %c = arith.cmpf {predicate}, {a}, {b} : f32
+    %s = arith.select %c, {yes}, {no} : f32
+    linalg.yield %s : f32
+  }} -> tensor<?xf32>
+  util.return %r : tensor<?xf32>
+}}
+""")
+        assert any(op.chooses for op in walk([program.body]))
+        given = [*NUMBERS, float("nan")] if nan else NUMBERS
+        values = torch.tensor(given, dtype=torch.float64)
+        (made,) = Machine(program).run(
+            program.functions["main"].regions[0], [values, torch.zeros_like(values)]
+        )
+        want = []
+        for value in given:
+            left, right = (number, value) if swapped else (value, number)
+            less, equal, greater = left < right, left == right, left > right
+            holds = HOLDS[predicate][(less, equal, greater, True).index(True)]
+            first, second = (right, left) if turned else (left, right)
+            want.append(first if holds else second)
+        assert _bits(made) == _bits(torch.tensor(want, dtype=torch.float64)), (predicate, a, b, yes, no)
