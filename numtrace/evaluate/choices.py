@@ -20,6 +20,9 @@ _COMPARE = {1: torch.eq, 2: torch.gt, 3: torch.ge, 4: torch.lt, 5: torch.le}
 _GREATER, _LESS = (2, 3, 9, 10), (4, 5, 11, 12)
 _OR_EQUAL = (3, 5, 10, 12)
 
+#: What torch clamps and sums.
+_CLAMPED = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -57,28 +60,41 @@ def cmpf(op: Op, machine, a: Tensor, b: Tensor) -> Tensor | Comparison:
 def select(op: Op, machine, condition: Tensor | Comparison, a: Tensor, b: Tensor) -> Tensor:
     if isinstance(condition, Tensor):
         return torch.where(condition, a, b)
-    clamped = _clamped(condition, first=op.operands[1] == condition.op.operands[0])
-    return torch.where(condition.made(), a, b) if clamped is None else clamped
+    number_first = condition.a.numel() == 1
+    value, limit = (condition.b, condition.a) if number_first else (condition.a, condition.b)
+    clamp = clamp_of(condition.op, op, number_first)
+    found = None if clamp is None else clamp(value, limit)
+    return torch.where(condition.made(), a, b) if found is None else found
 
 
-def _clamped(of: Comparison, *, first: bool) -> Tensor | None:
-    """The choice of a comparison with a number, where it is no other than a clamp, bit for bit; else None.
+@dataclass(frozen=True, slots=True)
+class Clamp:
+    """The choice between a value and a number, the limit.
 
-    ``first``: whether the first of what is compared is taken where the comparison holds.
+    ``upper``: the greater one is chosen, else the lesser. ``is_limit``: of two equal ones it is the limit.
     """
-    predicate = of.op.integer("predicate")
+
+    upper: bool
+    is_limit: bool
+
+    def __call__(self, value: Tensor, limit: Tensor) -> Tensor | None:
+        """What is chosen, bit for bit; None where a clamp does not tell: beside NaN, or between zeros."""
+        if limit.numel() != 1 or limit.dim() > value.dim() or value.dtype not in _CLAMPED:
+            return None
+        number = limit.item()
+        if number != 0:
+            found = value.clamp_min(number) if self.upper else value.clamp_max(number)
+        elif self.upper and self.is_limit:
+            found = threshold(value, number, number)
+        else:
+            return None
+        return None if bool(torch.isnan(found.sum())) else found
+
+
+def clamp_of(comparison: Op, choice: Op, number_first: bool) -> Clamp | None:
+    """What ``choice`` between the operands of ``comparison`` is, of which one is a number; None if it is no clamp."""
+    predicate = comparison.integer("predicate")
     if predicate not in _GREATER + _LESS:
         return None
-    (value, other), upper = (of.a, of.b), (predicate in _GREATER) == first
-    if value.numel() == 1:
-        value, other, first = other, value, not first
-    if other.numel() != 1 or other.dim() > value.dim() or not value.is_floating_point():
-        return None
-    limit = other.item()
-    if limit != 0:
-        found = value.clamp_min(limit) if upper else value.clamp_max(limit)
-    elif upper and (predicate in _OR_EQUAL) != first:
-        found = threshold(value, limit, limit)  # of two zeros the limit, whatever their signs
-    else:
-        return None
-    return None if bool(torch.isnan(found.sum())) else found
+    first = choice.operands[1] == comparison.operands[0]  # taken where the comparison holds
+    return Clamp((predicate in _GREATER) == first, (predicate in _OR_EQUAL) == (first == number_first))

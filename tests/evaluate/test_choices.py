@@ -9,6 +9,8 @@ import torch
 
 from numtrace.evaluate.machine import Machine
 from numtrace.evaluate.program import Program, walk
+from numtrace.evaluate.typed.machine import TypedMachine
+from numtrace.evaluate.typed.value import Typed
 
 #: By the predicate's name: whether it holds for (less, equal, greater, not comparable).
 HOLDS = {
@@ -58,3 +60,49 @@ util.func public @main(%in: tensor<?xf32>, %out: tensor<?xf32>) -> tensor<?xf32>
             first, second = (right, left) if turned else (left, right)
             want.append(first if holds else second)
         assert _bits(made) == _bits(torch.tensor(want, dtype=torch.float64)), (predicate, a, b, yes, no)
+
+
+RELU6 = """
+util.func public @main(%in: tensor<?xf32>, %out: tensor<?xf32>) -> tensor<?xf32> {
+  %zero = arith.constant 0.0 : f32
+  %six = arith.constant 6.0 : f32
+  %r = linalg.generic {indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> (d)>],
+      iterator_types = ["parallel"]} ins(%in : tensor<?xf32>) outs(%out : tensor<?xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %c = arith.cmpf ogt, %x, %zero : f32
+    %s = arith.select %c, %x, %zero : f32
+    %d = arith.cmpf olt, %six, %s : f32
+    %t = arith.select %d, %six, %s : f32
+    linalg.yield %t : f32
+  } -> tensor<?xf32>
+  util.return %r : tensor<?xf32>
+}
+"""
+
+
+def test_bounds_of_clamped_values() -> None:
+    """What is certain beyond a limit is certain to be it, what may reach it is off by no more than it reaches."""
+    values = torch.tensor([-1.0, -0.25, 0.25, 3.0, 5.75, 6.25, 9.0], dtype=torch.float32)
+    program = Program.parse(RELU6)
+    given = Typed(values.double(), values, torch.full_like(values, 0.5), False)
+    zeros = Typed(torch.zeros(7, dtype=torch.float64), torch.zeros(7))
+    (made,) = TypedMachine(program).run(program.functions["main"].regions[0], [given, zeros])
+    assert made.typed.tolist() == [0.0, 0.0, 0.25, 3.0, 5.75, 6.0, 6.0]
+    assert made.exact.tolist() == made.typed.tolist()
+    assert made.bound.tolist() == pytest.approx([0.0, 0.25, 0.5, 0.5, 0.5, 0.25, 0.0], abs=1e-6)
+
+
+def test_a_nan_keeps_its_doubt() -> None:
+    """Of x > 0 ? x : 0 a NaN is 0; one that only the typed meaning has is in doubt."""
+    program = Program.parse(RELU6)
+    nan = float("nan")
+    exact = torch.tensor([nan, 1.0, -1.0], dtype=torch.float64)
+    typed = torch.tensor([nan, nan, -1.0], dtype=torch.float32)
+    given = Typed(exact, typed, torch.tensor([0.0, nan, 0.5]), False)
+    zeros = Typed(torch.zeros(3, dtype=torch.float64), torch.zeros(3))
+    (made,) = TypedMachine(program).run(program.functions["main"].regions[0], [given, zeros])
+    assert made.exact.tolist() == [0.0, 1.0, 0.0]
+    assert made.typed.tolist() == [0.0, 0.0, 0.0]
+    assert made.bound[0] == 0.0
+    assert made.bound[1] == torch.inf
+    assert made.bound[2] == 0.0

@@ -15,13 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from numtrace.evaluate.choices import compare as compared
 from numtrace.evaluate.extremes import maximum, minimum
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.typed.casts import either_zero, or_zero
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import round_to, smallest, unit
-from numtrace.evaluate.typed.special import settled, special, sure_nan
+from numtrace.evaluate.typed.special import settled, special
 from numtrace.evaluate.typed.value import Typed, bounded, element_of, lift, together
 from numtrace.evaluate.types import integer_width
 
@@ -195,38 +194,6 @@ carries("arith.maximumf")(chosen(maximum))
 carries("arith.minimumf")(chosen(minimum))
 carries("arith.maxnumf")(chosen(torch.fmax))
 carries("arith.minnumf")(chosen(torch.fmin))
-
-
-@carries("arith.cmpf")
-def compare(op: Op, machine, *operands: Any) -> Typed:
-    """In doubt (bound 1) where the operands are no further apart than their bounds: a near tie."""
-    a, b = values_of(op, operands)
-    exact = compared(op, a.exact, b.exact)
-    if together((a, b)) and not bounded((a, b)):
-        return Typed(exact, exact)
-    typed = compared(op, a.wide, b.wide)
-    bound = None
-    if bounded((a, b)):
-        error = (a.error + b.error).double()
-        # Not the other way round: of a NaN or an infinity in doubt nothing is known to be apart.
-        bound = (~((a.wide - b.wide).abs() > error) & (error != 0)).float()
-        if bool(bound.any()):  # with what is no number for sure, the comparison is certain
-            bound = torch.where(sure_nan(a) | sure_nan(b), 0.0, bound)
-    return Typed(exact, typed, bound, False)
-
-
-@carries("arith.select")
-def select(op: Op, machine, *operands: Any) -> Typed:
-    condition, a, b = values_of(op, operands)
-    exact = torch.where(condition.exact, a.exact, b.exact)
-    typed = torch.where(condition.typed, a.typed, b.typed)
-    bound = None
-    if bounded((condition, a, b)):
-        bound = torch.where(condition.typed, a.error, b.error)
-        if condition.bound is not None:
-            either = (a.wide.double() - b.wide.double()).abs().float() + torch.maximum(a.error, b.error)
-            bound = torch.where(condition.bound != 0, either.nan_to_num(torch.inf, torch.inf), bound)
-    return Typed(exact, typed, bound, together((condition, a, b)))
 
 
 @carries("arith.shli", "arith.shrsi", "arith.shrui")

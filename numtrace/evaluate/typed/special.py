@@ -132,7 +132,8 @@ def unassumed(op: Op, result: Typed, operands: Sequence[Any]) -> Typed:
     """``result``, free where its op meets or makes what code may assume that it does not."""
     no_nan, no_infinity = assumed(op)
     met = torch.zeros((), dtype=torch.bool)
-    given = [lift(value, type_) for value, type_ in zip(operands, op.operand_types, strict=True)]
+    typed = zip(operands, op.operand_types, strict=True)
+    given = [lift(value, type_) for value, type_ in typed if isinstance(value, Tensor | Typed)]
     for value in (result, *given):
         for lane in (value.exact, value.typed):
             if lane.is_floating_point():
