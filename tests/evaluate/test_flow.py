@@ -5,6 +5,8 @@ from iree.compiler import ir
 
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.flow import parameter_key
+from numtrace.evaluate.machine import Machine
+from numtrace.evaluate.program import Program
 from numtrace.evaluate.tensors import defined
 
 
@@ -105,3 +107,53 @@ def test_a_bitcast_to_another_type_is_uncovered(evaluate):
 def test_the_scope_and_key_of_a_parameter(text, expected):
     with ir.Context():
         assert parameter_key(ir.Attribute.parse(text)) == expected
+
+
+def test_what_hands_a_value_on(evaluate):
+    text = """
+    util.func public @main(%a: tensor<2x3xf32>, %n: index) -> (tensor<2x3xf32>, f32, tensor<?x3xf32>) {
+      %c0 = arith.constant 0 : index
+      %c2 = arith.constant 2 : index
+      %0 = flow.tensor.clone %a : tensor<2x3xf32>
+      %1 = flow.tensor.barrier %0 : tensor<2x3xf32> on #hal.device.promise<@one>
+      %2 = flow.tensor.transfer %1 : tensor<2x3xf32> to #hal.device.promise<@other>
+      %3 = iree_tensor_ext.compute_barrier.start %2 : tensor<2x3xf32> -> tensor<2x3xf32>
+      %4 = iree_tensor_ext.compute_barrier.end %3 : tensor<2x3xf32> -> tensor<2x3xf32>
+      %5 = util.numeric.optional_narrow %4 : tensor<2x3xf32> as f16
+      %6 = flow.tensor.load %5[%c0, %c2] : tensor<2x3xf32>
+      %7 = tensor.cast %5 : tensor<2x3xf32> to tensor<?x3xf32>
+      util.return %5, %6, %7 : tensor<2x3xf32>, f32, tensor<?x3xf32>
+    }
+    """
+    a = torch.arange(6.0).reshape(2, 3)
+    kept, third, cast = evaluate(text, a, torch.tensor(2))
+    assert kept.tolist() == cast.tolist() == a.tolist()
+    assert third.item() == 2.0
+
+
+def test_a_tensor_that_nothing_was_written_to(evaluate):
+    text = """
+    util.func public @main(%n: index) -> tensor<2x?xf32> {
+      %0 = flow.tensor.alloca : tensor<2x?xf32>{%n}
+      util.return %0 : tensor<2x?xf32>
+    }
+    """
+    (result,) = evaluate(text, torch.tensor(3))
+    assert not bool(defined(result).any())
+    assert result.shape == (2, 3)
+
+
+def test_what_leaves_a_program(evaluate):
+    text = """
+    util.func public @main(%a: tensor<2xf32>, %b: tensor<1xf32>, %fence: !hal.fence)
+        -> (!hal.buffer_view, !hal.buffer_view) {
+      %0:2 = hal.tensor.barrier join(%a, %b : tensor<2xf32>, tensor<1xf32>) => %fence : !hal.fence
+      %1 = hal.tensor.export %0#0 "output0" : tensor<2xf32> -> !hal.buffer_view
+      %2 = hal.tensor.export %0#1 "output1" : tensor<1xf32> -> !hal.buffer_view
+      util.return %1, %2 : !hal.buffer_view, !hal.buffer_view
+    }
+    """
+    program = Program.parse(text)
+    given = [torch.tensor([1.0, 2.0]), torch.tensor([3.0]), None]
+    first, second = Machine(program).run(program.functions["main"].regions[0], given)
+    assert (first.tolist(), second.tolist()) == ([1.0, 2.0], [3.0])

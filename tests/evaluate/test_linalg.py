@@ -262,3 +262,61 @@ def test_unsigned_pooling_compares_bytes(evaluate, kind, start, expected):
     a = torch.tensor([3, -1, 7, -56], dtype=torch.int8).reshape(1, 4, 1)
     (result,) = evaluate(text, a, torch.full((1, 3, 1), start, dtype=torch.int8))
     assert (result.flatten().int() % 256).tolist() == expected
+
+
+def test_tiled_products(evaluate):
+    """mmt4d: tiles of A and of the transpose of B."""
+    a, b, c = numbers(2, 2, 3, 4, 5), numbers(2, 3, 3, 2, 5), numbers(2, 2, 3, 4, 2, seed=1)
+    expected = np.einsum("bmkij,bnklj->bmnil", a, b) + c.numpy()
+    assert_near(run(evaluate, "linalg.batch_mmt4d", a, b, c), expected)
+    expected = np.einsum("mkij,nklj->mnil", a[0], b[0]) + c[0].numpy()
+    assert_near(run(evaluate, "linalg.mmt4d", a[0], b[0], c[0]), expected)
+
+
+def test_a_vector_times_each_matrix(evaluate):
+    a, b, c = numbers(2, 3), numbers(2, 3, 4), numbers(2, 4, seed=1)
+    assert_near(run(evaluate, "linalg.batch_vecmat", a, b, c), np.einsum("bk,bkn->bn", a, b) + c.numpy())
+
+
+def test_a_contraction_by_its_maps(evaluate):
+    a, b, c = numbers(2, 3), numbers(4, 3), numbers(4, 2, seed=1)
+    maps = ", ".join(f"affine_map<(m, n, k) -> ({dims})>" for dims in ("m, k", "n, k", "n, m"))
+    text = PROGRAM.replace("{op} {attributes}", f"linalg.contract indexing_maps = [{maps}]")
+    (result,) = evaluate(text.format(a=tensor_type(a), b=tensor_type(b), c=tensor_type(c)), a, b, c)
+    assert_near(result, np.einsum("mk,nk->nm", a, b) + c.numpy())
+
+
+@pytest.mark.parametrize(
+    ("op", "indices", "batch"),
+    [
+        ("linalg.quantized_matmul", "mk,kn->mn", ()),
+        ("linalg.quantized_batch_matmul", "bmk,bkn->bmn", (2,)),
+    ],
+)
+def test_quantized_products(evaluate, op, indices, batch):
+    """Each operand less its zero point."""
+    draw = np.random.default_rng(0)
+    a, b = (draw.integers(-128, 128, (*batch, *shape)).astype(np.int8) for shape in ((2, 3), (3, 4)))
+    c = draw.integers(-1000, 1000, (*batch, 2, 4)).astype(np.int32)
+    types = [tensor_type(torch.from_numpy(value)) for value in (a, b, c)]
+    text = f"""
+    util.func public @main(%a: {types[0]}, %b: {types[1]}, %za: i32, %zb: i32, %c: {types[2]}) -> {types[2]} {{
+      %0 = {op} ins(%a, %b, %za, %zb : {types[0]}, {types[1]}, i32, i32) outs(%c : {types[2]}) -> {types[2]}
+      util.return %0 : {types[2]}
+    }}
+    """
+    zeros = [torch.tensor(zero, dtype=torch.int32) for zero in (7, -128)]
+    (result,) = evaluate(text, torch.from_numpy(a), torch.from_numpy(b), *zeros, torch.from_numpy(c))
+    expected = np.einsum(indices, a.astype(np.int64) - 7, b.astype(np.int64) + 128) + c
+    np.testing.assert_array_equal(result.numpy(), expected)
+
+
+def test_copy(evaluate):
+    text = """
+    util.func public @main(%a: tensor<3xf32>, %b: tensor<3xf32>) -> tensor<3xf32> {
+      %0 = linalg.copy ins(%a : tensor<3xf32>) outs(%b : tensor<3xf32>) -> tensor<3xf32>
+      util.return %0 : tensor<3xf32>
+    }
+    """
+    (result,) = evaluate(text, torch.tensor([1.0, 2.0, 3.0]), torch.zeros(3))
+    assert result.tolist() == [1.0, 2.0, 3.0]

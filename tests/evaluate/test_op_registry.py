@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from numtrace.errors import UncoveredOp
@@ -31,3 +33,16 @@ def test_without_takes_exactly_one_op_out_and_puts_it_back():
     finally:
         put_back()
     assert covered() == before
+
+
+def test_each_op_is_named_in_a_test():
+    """Where it is named its value is asserted, found by hand or by a way that does not use the evaluator."""
+    tests = Path(__file__).parents[1]
+    text = "\n".join(file.read_text() for kind in ("py", "mlir") for file in tests.rglob(f"*.{kind}"))
+    assert sorted(name for name in covered() if name not in text and not _family(name, text)) == []
+
+
+def _family(name: str, text: str) -> bool:
+    """Whether a test puts ``name`` together, of the dialect and a quoted rest."""
+    dialect, _, rest = name.partition(".")
+    return f"{dialect}.{{name}}" in text and f'"{rest}"' in text

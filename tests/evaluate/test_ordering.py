@@ -82,13 +82,16 @@ util.func public @main(%a: tensor<2x6xf32>) -> (tensor<2x3xf32>, tensor<2x3xi32>
 TIES = torch.tensor([[2.0, 5.0, 2.0, 5.0, 1.0, 2.0], [-2.0, 3.0, -1.0, -1.0, -3.0, -5.0]])
 
 
-def test_topk(evaluate):
-    best, where = evaluate(TOPK, TIES)
+@pytest.mark.parametrize("op", ["iree_linalg_ext.topk", "iree_linalg_ext.topk_v2"])
+def test_topk(evaluate, op):
+    best, where = evaluate(TOPK.replace("iree_linalg_ext.topk", op), TIES)
     assert best.tolist() == [[5, 5, 2], [3, -1, -1]]
     assert where.tolist() == [[1, 3, 0], [1, 2, 3]]
 
 
-def test_topk_is_as_compiled(tmp_path):
+@pytest.mark.parametrize("op", ["iree_linalg_ext.topk", "iree_linalg_ext.topk_v2"])
+def test_topk_is_as_compiled(tmp_path, op):
     np.save(tmp_path / "x.npy", TIES.numpy())
-    ran = Bench(tmp_path / "bench", TOPK, inputs=[f"@{tmp_path / 'x.npy'}"]).run()
+    text = TOPK.replace("iree_linalg_ext.topk", op)
+    ran = Bench(tmp_path / "bench", text, inputs=[f"@{tmp_path / 'x.npy'}"]).run()
     assert [output["max_abs"] for output in ran.record["outputs"]] == [0.0, 0.0]

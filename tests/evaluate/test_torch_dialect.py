@@ -180,3 +180,48 @@ class Ordered(nn.Module):
 def test_of_equal_elements_the_first_comes_first(pick, indices):
     """Torch leaves it open; what numtrace evaluates below it is stable."""
     assert run_exported(Ordered(pick), torch.tensor([1.0, 3, 3, 1, 3])).tolist() == indices
+
+
+def test_what_hands_values_on(evaluate):
+    text = """
+    func.func private @twice(%a: !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32> {
+      %0 = torch.aten.add.Tensor %a, %a, %one : !torch.vtensor<[2],f32>, !torch.vtensor<[2],f32>, !torch.int -> !torch.vtensor<[2],f32>
+      return %0 : !torch.vtensor<[2],f32>
+    }
+    func.func @main(%a: !torch.vtensor<[2],f32>, %b: !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32> {
+      %0 = torch.copy.to_tensor %a : !torch.tensor<[2],f32>
+      %1 = torch.copy.to_vtensor %0 : !torch.vtensor<[2],f32>
+      %2 = torch.tensor_static_info_cast %1 : !torch.vtensor<[2],f32> to !torch.vtensor<[?],f32>
+      %3 = torch.tensor_static_info_cast %2 : !torch.vtensor<[?],f32> to !torch.vtensor<[2],f32>
+      %4 = torch.prim.TupleConstruct %3, %b : !torch.vtensor<[2],f32>, !torch.vtensor<[2],f32> -> !torch.tuple<vtensor<[2],f32>, vtensor<[2],f32>>
+      %5:2 = torch.prim.TupleUnpack %4 : !torch.tuple<vtensor<[2],f32>, vtensor<[2],f32>> -> !torch.vtensor<[2],f32>, !torch.vtensor<[2],f32>
+      %6 = torch.prim.ListConstruct %5#1, %5#0 : (!torch.vtensor<[2],f32>, !torch.vtensor<[2],f32>) -> !torch.list<vtensor<[2],f32>>
+      %7:2 = torch.prim.ListUnpack %6 : !torch.list<vtensor<[2],f32>> -> !torch.vtensor<[2],f32>, !torch.vtensor<[2],f32>
+      %8 = func.call @twice(%7#0) : (!torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32>
+      %true = torch.constant.bool true
+      %9 = torch_c.to_i1 %true
+      %10 = torch_c.from_i1 %9
+      torch.runtime.assert %10, "always"
+      %one = torch.constant.int 1
+      %11 = torch.aten.sub.Tensor %8, %7#1, %one : !torch.vtensor<[2],f32>, !torch.vtensor<[2],f32>, !torch.int -> !torch.vtensor<[2],f32>
+      return %11 : !torch.vtensor<[2],f32>
+    }
+    """.replace("%0 = torch.aten.add", "%one = torch.constant.int 1\n      %0 = torch.aten.add")
+    (result,) = evaluate(text, torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]))
+    assert result.tolist() == [19.0, 38.0]  # 2·b - a
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_an_assertion(evaluate, holds):
+    text = """
+    func.func @main(%a: !torch.vtensor<[1],f32>) -> !torch.vtensor<[1],f32> {
+      %0 = torch.constant.bool WHAT
+      torch.runtime.assert %0, "said"
+      return %a : !torch.vtensor<[1],f32>
+    }
+    """.replace("WHAT", str(holds).lower())
+    if holds:
+        assert evaluate(text, torch.tensor([1.0]))[0].tolist() == [1.0]
+    else:
+        with pytest.raises(UndefinedResult, match="does not hold"):
+            evaluate(text, torch.tensor([1.0]))
