@@ -153,12 +153,14 @@ def unsure(record: dict[str, Any], sites: Sequence[dict[str, Any]]) -> str:
 def not_judged(found: Unjudged, sites: Sequence[dict[str, Any]]) -> str:
     """Which code has no bound, why, and that the rest does not outweigh it."""
     count = len(found.sites)
+    open_ = sum(site.get("free") or 0 for site in found.sites)
+    of_some = f" for {open_} elements" if all(site.get("free") for site in found.sites) else ""
     off = "" if found.max_abs is None else f", up to {found.max_abs:.3g}"
     off += "" if found.max_ulp is None else f" or {found.max_ulp:.3g} ulp"
     why = next((site.get("unbounded_reason") for site in found.sites if site.get("unbounded_reason")), None)
     return (
         f"the code of {listed([site['op'] for site in found.sites])} has no error bound"
-        f"{f' ({why})' if why else ''}, and what it brought in{off}, is no less than what all that was judged did: "
+        f"{of_some}{f' ({why})' if why else ''}, and what it brought in{off}, is no less than what all that was judged did: "
         f"that the error is rounding is not known of {count} of {len(sites)} sites"
     )
 
