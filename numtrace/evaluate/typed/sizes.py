@@ -84,13 +84,14 @@ def _balanced(left: tuple[Tensor, int], right: tuple[Tensor, int]) -> list[tuple
 def _mean_sizes(value: Tensor, dim: int) -> Tensor:
     """The mean of |element| of every channel, one dimension."""
     others = [d for d in range(value.dim()) if d != dim]
-    total = torch.linalg.vector_norm(value, ord=1, dim=others) if others else value.abs()
+    total = value.abs().sum(dim=others) if others else value.abs()
     return total / (value.numel() // value.shape[dim])
 
 
 def _unevenness(value: Tensor, dim: int) -> float:
     """The greatest √n·‖x‖₂/‖x‖₁ along ``dim``; infinite where squares leave the range of float32."""
-    ones, twos = (torch.linalg.vector_norm(value, ord=order, dim=dim) for order in (1, 2))
+    # torch's own norms are 25 times slower along any dimension but the last.
+    ones, twos = value.abs().sum(dim=dim), value.square().sum(dim=dim).sqrt_()
     least = 1 / math.sqrt(value.shape[dim])  # of any vector, if nothing was lost
     ratio = torch.where(ones == 0, least, twos / ones)
     worst = float(ratio.amax())
