@@ -160,8 +160,8 @@ def not_judged(found: Unjudged, sites: Sequence[dict[str, Any]]) -> str:
     why = next((site.get("unbounded_reason") for site in found.sites if site.get("unbounded_reason")), None)
     return (
         f"the code of {listed([site['op'] for site in found.sites])} has no error bound"
-        f"{of_some}{f' ({why})' if why else ''}, and what it brought in{off}, is no less than what all that was judged did: "
-        f"that the error is rounding is not known of {count} of {len(sites)} sites"
+        f"{of_some}{f' ({why})' if why else ''}, and what it brought in{off}, is no less than what all that was "
+        f"judged did: that the error is rounding is not known of {count} of {len(sites)} sites"
     )
 
 
