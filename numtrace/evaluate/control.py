@@ -9,6 +9,7 @@ from iree.compiler import ir
 from torch import Tensor
 
 from numtrace.errors import UncoveredOp, UndefinedResult
+from numtrace.evaluate.affine import value_at
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import evaluates
 
@@ -65,24 +66,4 @@ def greatest(op: Op, machine, *operands: Tensor) -> Tensor:
 def _results(op: Op, operands: tuple[Tensor, ...]) -> list[Tensor]:
     affine_map = ir.AffineMapAttr(op.attributes["map"]).value
     dims, symbols = operands[: affine_map.n_dims], operands[affine_map.n_dims :]
-    return [_value(result, dims, symbols) for result in affine_map.results]
-
-
-def _value(expression: ir.AffineExpr, dims: tuple[Tensor, ...], symbols: tuple[Tensor, ...]) -> Tensor:
-    if isinstance(expression, ir.AffineDimExpr):
-        return dims[expression.position]
-    if isinstance(expression, ir.AffineSymbolExpr):
-        return symbols[expression.position]
-    if isinstance(expression, ir.AffineConstantExpr):
-        return torch.tensor(expression.value, dtype=torch.int64)
-    a, b = (_value(side, dims, symbols) for side in (expression.lhs, expression.rhs))
-    if isinstance(expression, ir.AffineAddExpr):
-        return a + b
-    if isinstance(expression, ir.AffineMulExpr):
-        return a * b
-    # The divisor of the others is positive, or the result is undefined: see the affine dialect's semantics.
-    if isinstance(expression, ir.AffineModExpr):
-        return torch.remainder(a, b)
-    if isinstance(expression, ir.AffineFloorDivExpr):
-        return torch.div(a, b, rounding_mode="floor")
-    return -torch.div(-a, b, rounding_mode="floor")
+    return [value_at(result, dims, symbols) for result in affine_map.results]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from numtrace.errors import UncoveredOp
-from numtrace.evaluate.affine import Domain, Linear, align, loop_sizes, loop_view
+from numtrace.evaluate.affine import Domain, Linear, align, loop_view
 from numtrace.evaluate.contraction import contract
 from numtrace.evaluate.linalg import STRUCTURED
 from numtrace.evaluate.nest import Nest
@@ -42,10 +42,11 @@ def structured(op: Op, machine, *operands: Any) -> tuple[Any, ...]:
         nest = op.cache["nest"] = Nest(op)
     values = [lift(value, type_) for value, type_ in zip(operands, op.operand_types, strict=True)]
     shapes = [tuple(value.exact.shape) for value in values]
-    domain = Domain.whole(loop_sizes(nest.maps, shapes, nest.loops))
+    domain = Domain.whole(nest.sizes(shapes))
     inputs, outs = values[: nest.ins], values[nest.ins :]
     if 0 in domain.sizes:
         return tuple(outs)
+    inputs = nest.over_loops(inputs, domain.sizes, Typed.map)
     results = _results(op, nest, machine, inputs, outs, domain)
     # What joins a reduction is no op of the machine's: it may be one that NaN and infinities are nothing to.
     if nest.joins and any(True in assumed(inner) for inner in nest.body.ops):
