@@ -2,6 +2,7 @@
 
 from numtrace.evaluate import (  # noqa: F401
     arith,
+    complex_numbers,
     control,
     dispatch,
     elements,

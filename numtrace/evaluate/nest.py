@@ -16,7 +16,7 @@ from numtrace.evaluate.types import tensor_type
 #: Ops that join an accumulator with a contribution, for numbers and for i1 (where addi is not a sum).
 _COMBINERS = frozenset(
     ("arith.addf", "arith.addi", "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf",
-     "arith.maxsi", "arith.minsi")
+     "arith.maxsi", "arith.minsi", "complex.add")
 )  # fmt: skip
 _BOOLEAN_COMBINERS = frozenset(("arith.ori", "arith.andi"))
 
@@ -149,7 +149,7 @@ class Nest:
 
     def _factors(self) -> tuple[int, int] | None:
         op = self._producers.get(self._uncast(self.contributions[0]))
-        products = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
+        products = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli", "complex.add": "complex.mul"}
         if self.joins is None or op is None or op.name != products.get(self.joins[0]):
             return None
         inputs = self.body.arguments[: self.ins]

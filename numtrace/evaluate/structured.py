@@ -28,6 +28,7 @@ STRIPE = 1 << 18
 REDUCTIONS: dict[str, tuple[Callable, Callable]] = {
     "arith.addf": (torch.sum, torch.add),
     "arith.addi": (torch.sum, torch.add),
+    "complex.add": (torch.sum, torch.add),
     "arith.maximumf": (amax, maximum),
     "arith.maxnumf": (amax_number, torch.fmax),
     "arith.maxsi": (amax, maximum),

@@ -4,6 +4,24 @@ Each value is carried as a :class:`~numtrace.evaluate.typed.value.Typed`: what i
 every result is rounded to its IR type, and a bound on the distance between the latter and correct code.
 """
 
-from numtrace.evaluate.typed import arithmetic, casts, composite, dispatch, functions, moves, structured
+from numtrace.evaluate.typed import (
+    arithmetic,
+    casts,
+    complex_numbers,
+    composite,
+    dispatch,
+    functions,
+    moves,
+    structured,
+)
 
-__all__ = ["arithmetic", "casts", "composite", "dispatch", "functions", "moves", "structured"]
+__all__ = [
+    "arithmetic",
+    "casts",
+    "complex_numbers",
+    "composite",
+    "dispatch",
+    "functions",
+    "moves",
+    "structured",
+]

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from numtrace.errors import UncoveredOp
 from numtrace.evaluate.extremes import maximum, minimum
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import lookup
@@ -85,13 +86,19 @@ def arithmetic(function: Callable[..., Tensor], inherit: Inherit) -> Callable[..
     """The rule of a correctly rounded operation."""
 
     def rule(op: Op, machine, *operands: Any) -> Typed:
-        values = values_of(op, operands)
-        exact = function(*(value.exact for value in values))
-        raw = function(*(working(value.typed) for value in values))
-        inherited = inherit(values, raw).float() if bounded(values) else None
-        return computed(exact, raw, inherited, element_of(op), of=(function, values))
+        return correctly_rounded(function, inherit, values_of(op, operands), element_of(op))
 
     return rule
+
+
+def correctly_rounded(
+    function: Callable[..., Tensor], inherit: Inherit, values: Sequence[Typed], element: str
+) -> Typed:
+    """The result of a correctly rounded operation in the type ``element``."""
+    exact = function(*(value.exact for value in values))
+    raw = function(*(working(value.typed) for value in values))
+    inherited = inherit(values, raw).float() if bounded(values) else None
+    return computed(exact, raw, inherited, element, of=(function, values))
 
 
 def of_sum(values: Sequence[Typed], raw: Tensor) -> Tensor:
@@ -225,6 +232,8 @@ def select(op: Op, machine, *operands: Any) -> Typed:
     if bounded((condition, a, b)):
         bound = torch.where(condition.typed, a.error, b.error)
         if condition.bound is not None:
+            if a.exact.is_complex():
+                raise UncoveredOp(op.name, "no error bound is known of a choice of complex numbers in doubt")
             either = (a.wide.double() - b.wide.double()).abs().float() + torch.maximum(a.error, b.error)
             bound = torch.where(condition.bound != 0, either.nan_to_num(torch.inf, torch.inf), bound)
     return Typed(exact, typed, bound, together((condition, a, b)))
