@@ -7,6 +7,7 @@ from numtrace.evaluate import (  # noqa: F401
     dispatch,
     elements,
     flow,
+    fourier,
     im2col,
     linalg,
     linalg_ext,

@@ -1,4 +1,4 @@
-"""Complex numbers between dispatches, through the command: rotary embeddings as torch lowers them."""
+"""Complex numbers between dispatches, through the command: as rotary embeddings and Fourier transforms have them."""
 
 from __future__ import annotations
 
@@ -55,3 +55,30 @@ def test_complex_numbers_are_traced_and_held_against_the_source(tmp_path):
     first = variant["sites"][0]
     assert (first["dtype"], first["shape"]) == ("f32", [3, 5, 2])
     assert 0 < first["bound_ratio"] <= 1
+
+
+TRANSFORMED = """
+func.func @main(%x: !torch.vtensor<[3,16],f32>) -> !torch.vtensor<[3,9,2],f32> {
+  %none = torch.constant.none
+  %last = torch.constant.int -1
+  %f = torch.aten.fft_rfft %x, %none, %last, %none
+      : !torch.vtensor<[3,16],f32>, !torch.none, !torch.int, !torch.none -> !torch.vtensor<[3,9],complex<f32>>
+  %v = torch.aten.view_as_real %f : !torch.vtensor<[3,9],complex<f32>> -> !torch.vtensor<[3,9,2],f32>
+  return %v : !torch.vtensor<[3,9,2],f32>
+}
+"""
+
+
+def test_a_fourier_transform(tmp_path):
+    """Coefficients in f32 are no changed mathematics, and every stage has its bound."""
+    (tmp_path / "transformed.mlir").write_text(TRANSFORMED)
+    x = np.random.default_rng(0).standard_normal((3, 16)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    result = inside("run", "transformed.mlir", "--input", "@x.npy", "--json", "--out", "run", cwd=tmp_path)
+    assert result.code == 0, result.err
+    (variant,) = result.document["variants"]
+    assert variant["coverage"]["uncovered"] == variant["coverage"]["unbounded"] == 0
+    assert variant["sites"][-1]["match"] == "verified"
+    expected = np.fft.rfft(x.astype(float))
+    made = np.load(tmp_path / "run" / "variants" / "baseline" / "exact0.npy")
+    assert made == pytest.approx(np.stack([expected.real, expected.imag], -1), rel=1e-12, abs=1e-12)
