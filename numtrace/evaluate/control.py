@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from itertools import islice, product
 from typing import Any
 
 import torch
@@ -12,6 +14,7 @@ from numtrace.errors import UncoveredOp, UndefinedResult
 from numtrace.evaluate.affine import value_at
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import evaluates
+from numtrace.evaluate.tensors import insert_slice, resolve, split
 
 
 @evaluates("scf.for")
@@ -20,6 +23,32 @@ def for_(op: Op, machine, first: Tensor, end: Tensor, step: Tensor, *values: Any
         index = torch.tensor(at, dtype=first.dtype)
         values = tuple(machine.run(op.regions[0], [index, *values]))
     return values
+
+
+@evaluates("scf.forall")
+def forall(op: Op, machine, *operands: Any) -> tuple[Any, ...]:
+    return in_parallel(op, machine, operands, insert_slice)
+
+
+def in_parallel(op: Op, machine, operands: Sequence[Any], insert: Callable) -> tuple[Any, ...]:
+    """Every point of a ``scf.forall``: each reads its outputs as they were before all, and ``insert`` puts what it
+    makes into what the others left. Points that write to the same element have no order, and no result.
+    """
+    *given, outs = split(op, operands)
+    bounds = zip(("staticLowerBound", "staticUpperBound", "staticStep"), given, strict=True)
+    lows, ends, steps = (resolve(op.integers(name), dynamic) for name, dynamic in bounds)
+    block, results = op.regions[0], [*outs]
+    *body, end = block.ops
+    inserts = end.regions[0].ops
+    wanted = [slot for inner in inserts for slot in inner.operands]
+    for point in product(*map(range, lows, ends, steps)):
+        indices = [torch.tensor(at, dtype=torch.int64) for at in point]
+        values = iter(machine.run_part(block, [*indices, *outs], body, wanted))
+        for inner in inserts:
+            source, _, *window = islice(values, len(inner.operands))
+            output = block.arguments.index(inner.operands[1]) - len(point)
+            results[output] = insert(inner, machine, source, results[output], *window)
+    return tuple(results)
 
 
 @evaluates("scf.if")

@@ -24,7 +24,7 @@ from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import round_to, smallest, unit
 from numtrace.evaluate.typed.special import settled, special, sure_nan
 from numtrace.evaluate.typed.value import Typed, bounded, element_of, lift, together
-from numtrace.evaluate.types import integer_width
+from numtrace.evaluate.types import integer_width, is_inexact
 
 #: From the typed operands and the raw result, what the operands' bounds make of it; all float32 or float64.
 Inherit = Callable[[Sequence[Typed], Tensor], Tensor]
@@ -224,7 +224,9 @@ def compare(op: Op, machine, *operands: Any) -> Typed:
 
 
 @carries("arith.select")
-def select(op: Op, machine, *operands: Any) -> Typed:
+def select(op: Op, machine, *operands: Any) -> Any:
+    if not any(isinstance(value, Typed) for value in operands) and not is_inexact(element_of(op)):
+        return lookup(op.name)(op, machine, *operands)  # of indices, and stays one
     condition, a, b = values_of(op, operands)
     exact = torch.where(condition.exact, a.exact, b.exact)
     typed = torch.where(condition.typed, a.typed, b.typed)
