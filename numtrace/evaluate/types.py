@@ -91,7 +91,7 @@ def widen(value: torch.Tensor) -> torch.Tensor:
     return value.to(torch.complex128) if value.dtype is torch.complex64 else value
 
 
-def static_shape(type_: ir.Type) -> tuple[int, ...]:
+def static_shape(type_: ir.Type | str) -> tuple[int, ...]:
     shape, _ = tensor_type(type_)
     if None in shape:
         raise UncoveredOp(f"dynamic shape {type_}")

@@ -132,3 +132,20 @@ def test_types():
     assert exact_dtype("complex<f32>") == torch.complex128
     assert part_type("complex<f32>") == "f32" and part_type("bf16") == "bf16"
     assert widen(torch.tensor([1j])).dtype == torch.complex128
+
+
+def test_constants(evaluate):
+    """Elements, one for all, and the bytes of many; the bindings have no class for any of them."""
+    many = torch.arange(600, dtype=torch.float32) / 7
+    text = f"""
+    util.func public @main() -> (tensor<1x2xcomplex<f32>>, tensor<3xcomplex<f64>>, tensor<300xcomplex<f32>>) {{
+      %0 = arith.constant dense<[[(1.5, -2.0), (0xFF800000, 0.1)]]> : tensor<1x2xcomplex<f32>>
+      %1 = arith.constant dense<(0.1, 2.0)> : tensor<3xcomplex<f64>>
+      %2 = arith.constant dense<"0x{many.numpy().tobytes().hex()}"> : tensor<300xcomplex<f32>>
+      util.return %0, %1, %2 : tensor<1x2xcomplex<f32>>, tensor<3xcomplex<f64>>, tensor<300xcomplex<f32>>
+    }}
+    """
+    few, same, long = evaluate(text)
+    assert as_parts(few).tolist() == [[[1.5, -2.0], [-float("inf"), torch.tensor(0.1).item()]]]
+    assert same.tolist() == [0.1 + 2j] * 3
+    assert torch.equal(as_parts(long).reshape(-1), many.double())
