@@ -14,6 +14,7 @@ from numtrace.evaluate.typed import (
     fourier,
     functions,
     moves,
+    ordering,
     structured,
 )
 
@@ -27,5 +28,6 @@ __all__ = [
     "fourier",
     "functions",
     "moves",
+    "ordering",
     "structured",
 ]
