@@ -79,9 +79,10 @@ def same_bits(
 
 
 def _same(a: Tensor, b: Tensor, mask: Tensor | None) -> bool:
+    a, b = as_parts(a), as_parts(b)
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
-    equal = (_bytes(as_parts(a)) == _bytes(as_parts(b))).all(dim=-1)
+    equal = (_bytes(a) == _bytes(b)).all(dim=-1)
     return bool((equal if mask is None else equal | ~mask.reshape(-1)).all())
 
 
