@@ -27,6 +27,8 @@ from torch.utils import _pytree as pytree
 
 from numtrace.attribute.agreement import agrees
 from numtrace.errors import CompileError, ModelError
+from numtrace.evaluate.complex_numbers import as_parts
+from numtrace.evaluate.types import widen
 from numtrace.importers.imported import SCOPE
 from numtrace.importers.torch_program import export, import_program
 from numtrace.instrument import constants
@@ -61,7 +63,7 @@ class Call(torch.nn.Module):
     def in_float64(self) -> Any:
         """What the operator makes of the inputs in float64, also where it is told to make float32."""
         rest = [torch.float64 if leaf is torch.float32 else leaf for leaf in self._rest]
-        return self._called(rest, [_wide(value) for value in self.inputs])
+        return self._called(rest, [widen(value) for value in self.inputs])
 
     def forward(self, *inputs: torch.Tensor) -> Any:
         return self._called(self._rest, inputs)
@@ -143,7 +145,10 @@ def _outcome(call: Call, work: Path) -> tuple[str, str]:
         return "not imported", str(error)
     source, archive, inlined = (work / name for name in ("source.mlir", "w.irpa", "inlined.irpa"))
     inlined.unlink(missing_ok=True)
-    module = ir.Module.parse(imported.text, ir.Context())
+    try:
+        module = ir.Module.parse(imported.text, ir.Context())
+    except ir.MLIRError as error:  # torch-mlir's verifier refuses what torch allows
+        return "not lowered", str(error)
     stamp_module(module)
     params = [(constants.SCOPE, str(inlined))] if constants.externalise(module, inlined) else []
     source.write_text(module.operation.get_asm(enable_debug_info=True))
@@ -170,12 +175,8 @@ def _outcome(call: Call, work: Path) -> tuple[str, str]:
     return "agrees", ""
 
 
-def _wide(value: torch.Tensor) -> torch.Tensor:
-    return value.double() if value.is_floating_point() else value
-
-
 def _tensors(made: Any) -> list[torch.Tensor]:
-    return [leaf for leaf in pytree.tree_leaves(made) if isinstance(leaf, torch.Tensor)]
+    return [as_parts(leaf) for leaf in pytree.tree_leaves(made) if isinstance(leaf, torch.Tensor)]
 
 
 def _apart(made: list[torch.Tensor], expected: list[torch.Tensor]) -> str:

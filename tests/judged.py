@@ -18,6 +18,7 @@ import numtrace.evaluate.typed  # noqa: F401
 from numtrace.attribute.codegen import Distance, as_in_order, distance
 from numtrace.attribute.lanes import COMPILED, REFERENCE, Lanes
 from numtrace.errors import UncoveredOp
+from numtrace.evaluate.complex_numbers import as_parts, part_type
 from numtrace.evaluate.dispatch import entry_point
 from numtrace.evaluate.program import Op, Program
 from numtrace.evaluate.tensors import defined
@@ -35,7 +36,10 @@ FLAGS = ("--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host"
 
 @dataclass(frozen=True)
 class Judged:
-    """One result of one dispatch: what was compiled, and what may be made of the inputs that it really got."""
+    """One result of one dispatch: what was compiled, and what may be made of the inputs that it really got.
+
+    Of complex numbers, their parts.
+    """
 
     program: Program
     op: Op
@@ -49,11 +53,12 @@ class Judged:
 
     @property
     def dtype(self) -> str:
-        return tensor_type(self.op.result_types[self.index])[1]
+        return part_type(tensor_type(self.op.result_types[self.index])[1])
 
     def typed(self, **settings: bool) -> Typed:
         torch.set_flush_denormal(False)  # the runtime has set it on this thread
-        return typed_dispatch(TypedMachine(self.program, **settings), self.op, self.operands)[self.index]
+        made = typed_dispatch(TypedMachine(self.program, **settings), self.op, self.operands)
+        return made[self.index].map(as_parts)
 
     def against(self, value: Typed) -> Distance:
         mask = defined(value.exact)
@@ -118,7 +123,7 @@ class Compiled:
                 assert key == f"{name}/{ordinal}", (key, name, ordinal)
                 operands = [lanes.get(COMPILED, slot) for slot in op.operands]
                 for index, tensor in enumerate(tensors):
-                    found.append(Judged(self.program, op, operands, tensor, index))
+                    found.append(Judged(self.program, op, operands, as_parts(tensor), index))
                     for lane in (COMPILED, REFERENCE):
                         lanes.set(lane, op.results[index], tensor)
 

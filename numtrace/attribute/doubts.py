@@ -7,7 +7,7 @@ only so is it known how much noise is left where all of it cancels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -26,20 +26,30 @@ _STREAMS = count(1)
 
 
 class Off:
-    """A value that is off where ``where`` is, by ``size``, or by :data:`~numtrace.attribute.noise.DRIFT`."""
+    """A value that is off where ``where`` is, by ``size``, or by :data:`~numtrace.attribute.noise.DRIFT`.
 
-    def __init__(self, value: Tensor, where: Tensor, size: Tensor | None = None):
-        self._value, self._where, self._size = value, where, size
+    ``between`` makes of it what lies between dispatches, where it is the parts of complex numbers.
+    """
+
+    def __init__(
+        self,
+        value: Tensor,
+        where: Tensor,
+        size: Tensor | None = None,
+        between: Callable[[Tensor], Tensor] | None = None,
+    ):
+        self._value, self._where, self._size, self._between = value, where, size, between
         self._stream = next(_STREAMS)
 
     def draw(self, seed: int) -> Tensor:
-        """The value with noise, float64."""
+        """The value with noise."""
         size = self._size
         if size is None:
             # What a measurement finds is taken MARGIN times: it is not to be what is that much already.
             size = element_sizes(self._value) * (DRIFT / MARGIN if seed in SAMPLING else DRIFT)
         off = signed_draw(self._value, seed, self._stream).mul_(size)
-        return torch.where(self._where, self._value + off, self._value)
+        made = torch.where(self._where, self._value + off, self._value)
+        return self._between(made) if self._between else made
 
 
 class Made:

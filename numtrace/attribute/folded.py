@@ -18,9 +18,10 @@ from numtrace.attribute.layout import layouts
 from numtrace.attribute.magnitude import largest
 from numtrace.attribute.worth import MARGIN
 from numtrace.errors import UncoveredOp
-from numtrace.evaluate.formats import ulp
+from numtrace.evaluate.complex_numbers import as_parts, part_type
+from numtrace.evaluate.formats import float_format, ulp
 from numtrace.evaluate.machine import TERMINATORS, Machine
-from numtrace.evaluate.program import Op, Program
+from numtrace.evaluate.program import Op, Printed, Program
 from numtrace.evaluate.types import is_float, tensor_type
 
 #: Units in the last place of the largest element that are always rounding: a scalar truncated, a product rounded.
@@ -48,15 +49,19 @@ def folded_constants(
         for name, op in flow.globals.items()
         if name in stored
         and op.stamps
-        and isinstance(op.attributes.get("initial_value"), ir.DenseElementsAttr)
+        and isinstance(op.attributes.get("initial_value"), (ir.DenseElementsAttr, Printed))
+    }
+    found = {
+        name: table
+        for name, (stamps, element) in symbols.items()
+        if element.startswith("complex") and (table := _roots_of_unity(stamps[0], stored[name], element))
     }
     symbols = {name: (stamps, element) for name, (stamps, element) in symbols.items() if is_float(element)}
     wanted = {stamp for stamps, _ in symbols.values() for stamp in stamps}
     if not wanted:
-        return {}
+        return found
     exact = data_free_values(source, function, wanted, torch.float64)
     own = data_free_values(source, function, wanted, torch.float32)
-    found: dict[str, Folded] = {}
     for name, (stamps, element) in symbols.items():
         for stamp in stamps:
             pairs = zip(exact.get(stamp, ()), own.get(stamp, ()), strict=True)
@@ -81,6 +86,17 @@ def _folded(stamp: int, stored: Tensor, element: str, exact: Tensor, own: Tensor
         if gap <= allowed:
             return Folded(stamp, placed, gap)
     return None
+
+
+def _roots_of_unity(stamp: int, stored: Tensor, element: str) -> Folded | None:
+    """The table of a Fourier transform, which a lowering computes by itself: of e^(2πi·m/n) for whole m, with n the
+    larger of its dimensions. None for any other table."""
+    turn = 2 * torch.pi / max(stored.shape, default=1)
+    angles = torch.round(stored.to(torch.complex128).angle() / turn) * turn
+    exact = torch.polar(torch.ones_like(angles), angles)
+    gap = float(as_parts(exact - stored).abs().max()) if stored.numel() else 0.0
+    allowed = _ALWAYS * float_format(part_type(element)).eps
+    return Folded(stamp, exact, gap) if 0 < gap <= allowed else None
 
 
 def data_free_values(

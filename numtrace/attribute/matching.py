@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from iree.compiler import ir
 
@@ -53,6 +53,13 @@ class Holding:
     final: bool
     moved: bool
     window: tuple[list[int], list[int]] | None = None
+
+    def of_parts(self) -> Holding:
+        """The same of complex numbers, whose parts are a last dimension of two."""
+        if self.window is None:
+            return self
+        offsets, sizes = self.window
+        return replace(self, window=([*offsets, 0], [*sizes, 2]))
 
 
 @dataclass(slots=True)

@@ -23,6 +23,7 @@ from torch import Tensor
 from numtrace.attribute.agreement import alike
 from numtrace.attribute.magnitude import largest, sizes
 from numtrace.attribute.near_ties import SAMPLES, Moment, Snapping, Ties, Values
+from numtrace.evaluate.complex_numbers import as_parts
 from numtrace.evaluate.machine import COMPUTING, Machine
 from numtrace.evaluate.nest import Nest
 from numtrace.evaluate.program import Op, Program
@@ -172,6 +173,9 @@ def _size(op: Op, program: Program, operands: Sequence[Tensor], value: Tensor) -
         return torch.where(_product_error(operands[0], operands[1], value) == 0, 0.0, value.abs())
     if op.name == "arith.divf":
         return torch.where(_product_error(value, operands[1], operands[0]) == 0, 0.0, value.abs())
+    if op.name.startswith("complex."):
+        # Complex numbers have no noise themselves: what is made of them has it, of the size of both parts.
+        return torch.broadcast_to(operands[0].abs(), value.shape)
     if op.name.startswith(_SCALAR) or op.name == "linalg.softmax":
         return value.abs()
     nest: Nest | None = op.cache.get("nest")  # of its evaluation, where it is a structured op
@@ -214,6 +218,7 @@ def _halves(value: Tensor) -> tuple[Tensor, Tensor]:
 
 def _whole(value: Tensor) -> bool:
     """Whether all are whole numbers whose products float64 still holds."""
+    value = as_parts(value)
     return bool(((value == torch.round(value)) & (value.abs() < 2.0**26)).all())
 
 

@@ -1,6 +1,7 @@
 """The float64 reference: the source program op by op, just far enough ahead of the compiled program.
 
-Values are handed out by stamp: ``values(stamp)`` are the tensors that the source op with that number makes.
+Values are handed out by stamp: ``values(stamp)`` are the tensors that the source op with that number makes, of complex
+numbers their parts.
 They are forgotten when the program and all sites that asked for them have had them.
 """
 
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor
 
 from numtrace.errors import ModelError
+from numtrace.evaluate.complex_numbers import as_parts
 from numtrace.evaluate.machine import TERMINATORS, Machine
 from numtrace.evaluate.program import Op, Program
 from numtrace.evaluate.torch_conversion import signless
@@ -99,6 +101,6 @@ class Reference:
             stamp, value = self._owner.get(slot), self._machine.env.get(slot)
             if stamp is not None and self._left[stamp] > 0 and isinstance(value, torch.Tensor):
                 # By the bits, as what is compared with it: signs are a matter of the op below the torch dialect.
-                self._found.setdefault(stamp, {})[slot] = signless(value)
+                self._found.setdefault(stamp, {})[slot] = as_parts(signless(value))
         for slot in dead:
             self._machine.env.pop(slot, None)

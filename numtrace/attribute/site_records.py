@@ -15,6 +15,7 @@ from numtrace.attribute.matching import Formed, Holding
 from numtrace.attribute.summary import Summary
 from numtrace.attribute.terms import site_terms
 from numtrace.attribute.verification import Result
+from numtrace.evaluate.complex_numbers import as_parts, part_type
 from numtrace.evaluate.dispatch import entry_point
 from numtrace.evaluate.program import Op, Program
 from numtrace.evaluate.tensors import defined
@@ -82,7 +83,7 @@ class SiteRecords:
         def again(machine: TypedMachine) -> Distance:
             operands = [self._lanes.get(COMPILED, slot) for slot in op.operands]
             value = typed_dispatch(machine, op, operands)[int(site.rsplit(".", 1)[1])]
-            return distance(result.compiled, value, dtype, mask)
+            return distance(result.compiled, value.map(as_parts), dtype, mask)
 
         if result.loose and (near.ratio > _NEAR or near.free):
             near = again(TypedMachine(self._program))
@@ -111,7 +112,8 @@ class SiteRecords:
             "stamps": list(formed.stamps),
             "module": names.get(shown, "module") or names.get(formed.root, "module"),
             "location": names.get(shown, "location"),
-            "dtype": tensor_type(op.result_types[index])[1],
+            # Complex numbers are held against each other part by part.
+            "dtype": part_type(tensor_type(op.result_types[index])[1]),
             "shape": list(compiled.shape),
             "tainted": tainted,
             "elements": compiled.numel(),

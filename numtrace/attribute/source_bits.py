@@ -17,6 +17,7 @@ from numtrace.attribute.noise import SAMPLING, Noisy, measured, undecided, visib
 from numtrace.attribute.reference import Reference
 from numtrace.attribute.scalars import Constants, as_in_source
 from numtrace.attribute.verification import Result, Verification
+from numtrace.evaluate.complex_numbers import as_parts, of_parts
 from numtrace.evaluate.dispatch import evaluate_dispatch
 from numtrace.evaluate.machine import Machine
 from numtrace.evaluate.program import Op, Program
@@ -53,11 +54,11 @@ class SourceBits:
         ties = measured(source, self._program, lambda make: self._with_noise(op, constants, make({})))
         snapped = [result.corrected for result in results]
         if source or self._lanes.differs(op.operands, SOURCE):
-            snapped = self._again(op, constants, Snapping(self._program, ties))
+            snapped = [*map(as_parts, self._again(op, constants, Snapping(self._program, ties)))]
 
         @lru_cache(maxsize=1)
         def with_noise(seed: int) -> list[Tensor]:
-            return self._with_noise(op, constants, Noisy(self._program, ties, seed))
+            return [*map(as_parts, self._with_noise(op, constants, Noisy(self._program, ties, seed)))]
 
         doubts = self._lanes.doubted(op.operands).values()
         decides = decides_itself(self._program, op) or decided(doubts)
@@ -84,7 +85,7 @@ class SourceBits:
         The value must be in the reference lane.
         """
         lanes, slot = self._lanes, op.results[index]
-        value = lanes.get(REFERENCE, slot)
+        whole = lanes.get(REFERENCE, slot)
         if result.match == "differs":
             return  # it is set back
         if result.match in ("unmatched", "moved"):
@@ -93,8 +94,10 @@ class SourceBits:
             if result.match == "unmatched" or lanes.differs(op.operands, NOISY):
                 lanes.set(NOISY, slot, self._made(op, constants)[slot])
             return
+        value = as_parts(whole)
         if not value.is_floating_point():
             return  # exact
+        between = of_parts if whole.is_complex() else None
         source = result.reference
         assert source is not None
         off = value != source
@@ -104,15 +107,15 @@ class SourceBits:
         size = None
         if slot in self._decided_on and not result.healed:
             doubt = self._made(op, constants)[slot]
-            noise = noise_of(value, [drawn([doubt], seed)[0] for seed in SAMPLING])
+            noise = noise_of(value, [as_parts(drawn([doubt], seed)[0]) for seed in SAMPLING])
             near = within_noise(value, source, noise)
             value = torch.where(near, source, value)
-            lanes.set(SOURCE, slot, value)
+            lanes.set(SOURCE, slot, between(value) if between else value)
             off &= ~near
             if not bool(off.any()):
                 return
             size = noise.div_(MARGIN)
-        lanes.set(NOISY, slot, Off(value, off, size))
+        lanes.set(NOISY, slot, Off(value, off, size, between))
 
     def _made(self, op: Op, constants: Constants) -> dict[int, Doubt]:
         if not self._doubts:  # all results of a dispatch are drawn at once

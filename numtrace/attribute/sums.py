@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from numtrace.attribute.floor import SEMANTIC_FLOOR
+from numtrace.evaluate.complex_numbers import as_parts
 from numtrace.evaluate.machine import Machine
 from numtrace.evaluate.program import Op, Program
 
@@ -31,8 +32,8 @@ class SummingMachine(Machine):
         stamp = only_stamp(op, self._functions)
         if self.domain is None and stamp is not None and len(op.results) == 1:
             value = self.env.get(op.results[0])
-            if isinstance(value, Tensor) and value.is_floating_point():
-                self.sums[stamp] = sums(value)
+            if isinstance(value, Tensor) and (parts := as_parts(value)).is_floating_point():
+                self.sums[stamp] = sums(parts)
 
 
 def function_stamps(program: Program) -> frozenset[int]:

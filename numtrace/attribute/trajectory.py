@@ -28,8 +28,9 @@ from numtrace.attribute.source_bits import SourceBits
 from numtrace.attribute.summary import Summary
 from numtrace.attribute.verification import Result, Verification
 from numtrace.errors import NumtraceError, UncoveredOp
+from numtrace.evaluate.complex_numbers import as_parts, is_complex, of_parts
 from numtrace.evaluate.dispatch import entry_point, evaluate_dispatch
-from numtrace.evaluate.machine import TERMINATORS
+from numtrace.evaluate.machine import TERMINATORS, Machine
 from numtrace.evaluate.program import Op, Program, walk
 from numtrace.evaluate.typed.dispatch import typed_dispatch
 from numtrace.evaluate.typed.machine import TypedMachine
@@ -175,23 +176,35 @@ class Trajectory:
         with as_in_source(constants):
             # The reference trajectory has the source's constants: a rounded one is reported by its name, and
             # does not bury another difference beneath it.
-            corrected = evaluate_dispatch(machine, op, inputs[REFERENCE])
+            corrected = _made(machine, op, inputs[REFERENCE])
             exact: list[Tensor | None] = [None] * len(corrected)
             if lanes.differs(op.operands):
-                exact = [*evaluate_dispatch(machine, op, [lanes.get(EXACT, slot) for slot in op.operands])]
-        reference = evaluate_dispatch(machine, op, inputs[REFERENCE]) if constants else corrected
+                exact = [*_made(machine, op, [lanes.get(EXACT, slot) for slot in op.operands])]
+        reference = _made(machine, op, inputs[REFERENCE]) if constants else corrected
         typed = self._typed_meaning(self._typed, op, inputs[COMPILED])
         if same_values(inputs[COMPILED], inputs[REFERENCE]):
             compiled = reference
         elif typed is None:
-            compiled = evaluate_dispatch(machine, op, inputs[COMPILED])
+            compiled = _made(machine, op, inputs[COMPILED])
         else:
             compiled = [value.exact for value in typed]
         holdings = formed.holdings or [Holding(formed.root, final=False, moved=False) for _ in reference]
+        holdings = [
+            held.of_parts() if tensor.is_complex() else held
+            for held, tensor in zip(holdings, tensors, strict=True)
+        ]
         typed_or_none: list[Typed | None] = [None] * len(tensors) if typed is None else [*typed]
         loose = [self._typed.loose] * len(tensors)
         rows = zip(
-            tensors, compiled, reference, exact, corrected, typed_or_none, loose, holdings, strict=True
+            map(as_parts, tensors),
+            compiled,
+            reference,
+            exact,
+            corrected,
+            typed_or_none,
+            loose,
+            holdings,
+            strict=True,
         )
         return [Result(*values) for values in rows]
 
@@ -202,7 +215,7 @@ class Trajectory:
             return None
         machine.loose = False
         try:
-            return typed_dispatch(machine, op, operands)
+            return [value.map(as_parts) for value in typed_dispatch(machine, op, operands)]
         except UncoveredOp as error:
             self.summary.unbounded[body] = str(error)
             return None
@@ -231,7 +244,7 @@ class Trajectory:
 
         def judged(constants: list[tuple[Op, Rounded]]) -> list[Result]:
             with as_in_source([*known, *constants]):
-                corrected = evaluate_dispatch(self.lanes.machines[REFERENCE], op, inputs)
+                corrected = _made(self.lanes.machines[REFERENCE], op, inputs)
             again = [
                 replace(result, corrected=value, match="unmatched", reference=None, layout=None, healed=False)
                 for result, value in zip(before, corrected, strict=True)
@@ -262,13 +275,15 @@ class Trajectory:
     def _settle(self, op: Op, index: int, formed: Formed, site: str, result: Result, upstream: Tag) -> None:
         """Sets the lanes for what comes after, and settles the sites that differed before."""
         lanes, slot = self.lanes, op.results[index]
-        lanes.set(COMPILED, slot, result.compiled)
+        between = of_parts if is_complex(op.result_types[index]) else _itself
+        lanes.set(COMPILED, slot, between(result.compiled))
         matched = result.match in ("verified", "ambiguous")
         basis = result.corrected
         # Only a value that differs is set back. A verified one is left as evaluated, so that what reaches the
         # output is a free run, and its agreement with the reference a measurement. The drift of float64 is
         # about 2^-29 of the error of a 32-bit run: it reaches the semantic floor where that error is 0.5 %.
-        lanes.set(REFERENCE, slot, result.reference if result.match == "differs" else basis)
+        kept = result.reference if result.match == "differs" else basis
+        lanes.set(REFERENCE, slot, between(kept))  # type: ignore[arg-type]
         self._source.keep(op, index, result, self._constants[entry_point(op)])
         stamp = upstream.stamp if result.holding.moved else result.holding.stamp
         tainted = upstream.tainted and not matched
@@ -287,7 +302,7 @@ class Trajectory:
         if result.match == "differs" and exact is None:
             exact = basis
         if exact is not None and not agrees(exact, result.reference):  # type: ignore[arg-type]
-            lanes.set(EXACT, slot, exact)
+            lanes.set(EXACT, slot, between(exact))
             differing = upstream.differing | ({site} if result.match == "differs" else frozenset())
         lanes.tag(slot, Tag(tainted, differing, stamp, since, permuted))
 
@@ -298,10 +313,19 @@ class Trajectory:
         for stamp in formed.wanted():
             self._reference.release(stamp)
         for index, (slot, compiled, holding) in enumerate(zip(op.results, tensors, holdings, strict=True)):
-            self._records.uncovered(op, formed, f"{site}.{index}", holding, compiled, tainted, why)
+            self._records.uncovered(op, formed, f"{site}.{index}", holding, as_parts(compiled), tainted, why)
             self.lanes.set(COMPILED, slot, compiled)
             self.lanes.set(REFERENCE, slot, widen(compiled))
             self.lanes.tag(slot, Tag(tainted=True, stamp=holding.stamp))
+
+
+def _made(machine: Machine, op: Op, operands: list[Any]) -> list[Tensor]:
+    """The exact results of a dispatch, of complex numbers their parts."""
+    return [as_parts(value) for value in evaluate_dispatch(machine, op, operands)]
+
+
+def _itself(value: Tensor) -> Tensor:
+    return value
 
 
 def _differing(results: list[Result]) -> set[int]:

@@ -3,10 +3,12 @@
 from numtrace.evaluate import (  # noqa: F401
     arith,
     choices,
+    complex_numbers,
     control,
     dispatch,
     elements,
     flow,
+    fourier,
     im2col,
     linalg,
     linalg_ext,

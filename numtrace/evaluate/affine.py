@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+import torch
 from iree.compiler import ir
 from torch import Tensor
 
@@ -31,7 +32,13 @@ def linear_map(affine_map: ir.AffineMap) -> tuple[Linear, ...]:
     Raises:
         UncoveredOp: a result is not linear (``mod``, ``floordiv``) or uses a symbol.
     """
-    return tuple(_linear(result) for result in affine_map.results)
+    forms = []
+    for result in affine_map.results:
+        form = linear(result)
+        if form is None:
+            raise UncoveredOp("affine map", f"{result} is not linear")
+        forms.append(form)
+    return tuple(forms)
 
 
 def loops_of(forms: Iterable[Linear]) -> set[int]:
@@ -39,29 +46,58 @@ def loops_of(forms: Iterable[Linear]) -> set[int]:
     return {loop for form in forms for loop, _ in form.coefficients}
 
 
-def _linear(expression: ir.AffineExpr) -> Linear:
+def linear(expression: ir.AffineExpr) -> Linear | None:
+    """The linear form of ``expression``; None where it has none, or uses a symbol."""
     terms: dict[int, int] = {}
 
-    def add(node: ir.AffineExpr, factor: int) -> int:
+    def add(node: ir.AffineExpr, factor: int) -> int | None:
         if isinstance(node, ir.AffineDimExpr):
             terms[node.position] = terms.get(node.position, 0) + factor
             return 0
         if isinstance(node, ir.AffineConstantExpr):
             return node.value * factor
         if isinstance(node, ir.AffineAddExpr):
-            return add(node.lhs, factor) + add(node.rhs, factor)
+            left, right = add(node.lhs, factor), add(node.rhs, factor)
+            return None if left is None or right is None else left + right
         if isinstance(node, ir.AffineMulExpr):
             for constant, other in ((node.rhs, node.lhs), (node.lhs, node.rhs)):
                 if isinstance(constant, ir.AffineConstantExpr):
                     return add(other, factor * constant.value)
-        raise UncoveredOp("affine map", f"{expression} is not linear")
+        return None
 
     offset = add(expression, 1)
+    if offset is None:
+        return None
     return Linear(tuple(sorted((loop, factor) for loop, factor in terms.items() if factor)), offset)
 
 
-def loop_sizes(maps: list[tuple[Linear, ...]], shapes: list[tuple[int, ...]], loops: int) -> list[int]:
-    """The trip count of every loop, from the operand dimensions that are one loop alone.
+def value_at(
+    expression: ir.AffineExpr, dims: Mapping[int, Tensor] | Sequence[Tensor], symbols: Sequence[Tensor]
+) -> Tensor:
+    """``expression`` at integer values of its dimensions and symbols, broadcast."""
+    if isinstance(expression, ir.AffineDimExpr):
+        return dims[expression.position]
+    if isinstance(expression, ir.AffineSymbolExpr):
+        return symbols[expression.position]
+    if isinstance(expression, ir.AffineConstantExpr):
+        return torch.tensor(expression.value, dtype=torch.int64)
+    a, b = (value_at(side, dims, symbols) for side in (expression.lhs, expression.rhs))
+    if isinstance(expression, ir.AffineAddExpr):
+        return a + b
+    if isinstance(expression, ir.AffineMulExpr):
+        return a * b
+    # The divisor of the others is positive, or the result is undefined: see the affine dialect's semantics.
+    if isinstance(expression, ir.AffineModExpr):
+        return torch.remainder(a, b)
+    if isinstance(expression, ir.AffineFloorDivExpr):
+        return torch.div(a, b, rounding_mode="floor")
+    return -torch.div(-a, b, rounding_mode="floor")
+
+
+def loop_sizes(
+    maps: Sequence[tuple[Linear | None, ...]], shapes: Sequence[tuple[int, ...]], loops: int
+) -> list[int]:
+    """The trip count of every loop, from the operand dimensions that are one loop alone; None is not one.
 
     Raises:
         UncoveredOp: a loop appears in no operand dimension by itself.
@@ -69,7 +105,7 @@ def loop_sizes(maps: list[tuple[Linear, ...]], shapes: list[tuple[int, ...]], lo
     sizes: list[int | None] = [None] * loops
     for forms, shape in zip(maps, shapes, strict=True):
         for form, size in zip(forms, shape, strict=True):
-            if form.is_loop:
+            if form is not None and form.is_loop:
                 sizes[form.coefficients[0][0]] = size
     if None in sizes:
         raise UncoveredOp("structured op", f"the size of loop d{sizes.index(None)} follows from no operand")

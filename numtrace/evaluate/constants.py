@@ -9,11 +9,13 @@ import torch
 from iree.compiler import ir
 
 from numtrace.errors import UncoveredOp
+from numtrace.evaluate.complex_numbers import of_parts, part_type
+from numtrace.evaluate.program import Printed
 from numtrace.evaluate.types import NATIVE, exact_dtype, static_shape, tensor_type
 from numtrace.instrument.dtypes import from_torch, numpy_dtype, to_torch
 
 
-def constant_value(attribute: ir.Attribute, dtype: torch.dtype) -> torch.Tensor:
+def constant_value(attribute: ir.Attribute | Printed, dtype: torch.dtype) -> torch.Tensor:
     """The exact value of a scalar or dense attribute in ``dtype``.
 
     Raises:
@@ -21,6 +23,8 @@ def constant_value(attribute: ir.Attribute, dtype: torch.dtype) -> torch.Tensor:
             moved into a parameter archive before anything is evaluated, see ``instrument/constants.py``).
     """
     attribute = attribute.maybe_downcast()
+    if isinstance(attribute, Printed):
+        return _complex(attribute.text)
     if isinstance(attribute, (ir.FloatAttr, ir.IntegerAttr, ir.BoolAttr)):
         return torch.tensor(_wrap(attribute.value, dtype), dtype=dtype)
     if isinstance(attribute, ir.DenseElementsAttr):
@@ -45,6 +49,20 @@ def _dense(attribute: ir.DenseElementsAttr) -> torch.Tensor:
     if dtype.is_floating_point and NATIVE[element] not in (torch.float32, torch.float64, torch.float16):
         return _printed(attribute, NATIVE[element]).to(dtype).reshape(shape)
     return to_torch(np.array(attribute).reshape(shape).copy())
+
+
+def _complex(text: str) -> torch.Tensor:
+    """Complex numbers as MLIR prints them: their parts are floats that the bindings read."""
+    elements, _, type_ = text.removeprefix("dense<").rpartition("> : ")
+    shape, element = tensor_type(type_)
+    splat = elements.startswith("(")
+    dims = "x".join(str(size) for size in ((2,) if splat else (*shape, 2)))
+    nested = elements.replace("(", "[").replace(")", "]")
+    with ir.Context():
+        parts = _dense(
+            ir.DenseElementsAttr(ir.Attribute.parse(f"dense<{nested}> : tensor<{dims}x{part_type(element)}>"))
+        )
+    return of_parts(parts.double()).expand(static_shape(type_))
 
 
 def _printed(attribute: ir.DenseElementsAttr, dtype: torch.dtype) -> torch.Tensor:

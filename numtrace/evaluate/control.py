@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from itertools import islice, product
 from typing import Any
 
 import torch
@@ -9,8 +11,10 @@ from iree.compiler import ir
 from torch import Tensor
 
 from numtrace.errors import UncoveredOp, UndefinedResult
+from numtrace.evaluate.affine import value_at
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import evaluates
+from numtrace.evaluate.tensors import insert_slice, resolve, split
 
 
 @evaluates("scf.for")
@@ -19,6 +23,32 @@ def for_(op: Op, machine, first: Tensor, end: Tensor, step: Tensor, *values: Any
         index = torch.tensor(at, dtype=first.dtype)
         values = tuple(machine.run(op.regions[0], [index, *values]))
     return values
+
+
+@evaluates("scf.forall")
+def forall(op: Op, machine, *operands: Any) -> tuple[Any, ...]:
+    return in_parallel(op, machine, operands, insert_slice)
+
+
+def in_parallel(op: Op, machine, operands: Sequence[Any], insert: Callable) -> tuple[Any, ...]:
+    """Every point of a ``scf.forall``: each reads its outputs as they were before all, and ``insert`` puts what it
+    makes into what the others left. Points that write to the same element have no order, and no result.
+    """
+    *given, outs = split(op, operands)
+    bounds = zip(("staticLowerBound", "staticUpperBound", "staticStep"), given, strict=True)
+    lows, ends, steps = (resolve(op.integers(name), dynamic) for name, dynamic in bounds)
+    block, results = op.regions[0], [*outs]
+    *body, end = block.ops
+    inserts = end.regions[0].ops
+    wanted = [slot for inner in inserts for slot in inner.operands]
+    for point in product(*map(range, lows, ends, steps)):
+        indices = [torch.tensor(at, dtype=torch.int64) for at in point]
+        values = iter(machine.run_part(block, [*indices, *outs], body, wanted))
+        for inner in inserts:
+            source, _, *window = islice(values, len(inner.operands))
+            output = block.arguments.index(inner.operands[1]) - len(point)
+            results[output] = insert(inner, machine, source, results[output], *window)
+    return tuple(results)
 
 
 @evaluates("scf.if")
@@ -65,24 +95,4 @@ def greatest(op: Op, machine, *operands: Tensor) -> Tensor:
 def _results(op: Op, operands: tuple[Tensor, ...]) -> list[Tensor]:
     affine_map = ir.AffineMapAttr(op.attributes["map"]).value
     dims, symbols = operands[: affine_map.n_dims], operands[affine_map.n_dims :]
-    return [_value(result, dims, symbols) for result in affine_map.results]
-
-
-def _value(expression: ir.AffineExpr, dims: tuple[Tensor, ...], symbols: tuple[Tensor, ...]) -> Tensor:
-    if isinstance(expression, ir.AffineDimExpr):
-        return dims[expression.position]
-    if isinstance(expression, ir.AffineSymbolExpr):
-        return symbols[expression.position]
-    if isinstance(expression, ir.AffineConstantExpr):
-        return torch.tensor(expression.value, dtype=torch.int64)
-    a, b = (_value(side, dims, symbols) for side in (expression.lhs, expression.rhs))
-    if isinstance(expression, ir.AffineAddExpr):
-        return a + b
-    if isinstance(expression, ir.AffineMulExpr):
-        return a * b
-    # The divisor of the others is positive, or the result is undefined: see the affine dialect's semantics.
-    if isinstance(expression, ir.AffineModExpr):
-        return torch.remainder(a, b)
-    if isinstance(expression, ir.AffineFloorDivExpr):
-        return torch.div(a, b, rounding_mode="floor")
-    return -torch.div(-a, b, rounding_mode="floor")
+    return [value_at(result, dims, symbols) for result in affine_map.results]

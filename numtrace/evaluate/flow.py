@@ -9,6 +9,7 @@ from iree.compiler import ir
 from torch import Tensor
 
 from numtrace.errors import UncoveredOp
+from numtrace.evaluate.complex_numbers import as_parts, of_parts, part_type
 from numtrace.evaluate.constants import constant_value
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import evaluates
@@ -16,7 +17,19 @@ from numtrace.evaluate.tensors import copied, empty, result_shape, split, viewed
 from numtrace.evaluate.types import exact_dtype, tensor_type, widen
 
 
-@evaluates("flow.tensor.reshape", "flow.tensor.bitcast")
+@evaluates("flow.tensor.bitcast")
+def bitcast(op: Op, machine, *operands) -> Tensor:
+    """Complex numbers of pairs of floats, or the other way round; otherwise a reshape."""
+    source, target = (tensor_type(types[0])[1] for types in (op.operand_types, op.result_types))
+    (value,), _, sizes = split(op, operands)
+    if part_type(target) == source != target:
+        return of_parts(value.reshape([*result_shape(op, sizes), 2]))
+    if part_type(source) == target != source:
+        return as_parts(value).reshape(result_shape(op, sizes))
+    return reshape(op, machine, *operands)
+
+
+@evaluates("flow.tensor.reshape")
 def reshape(op: Op, machine, *operands) -> Tensor:
     """The same elements under another shape.
 

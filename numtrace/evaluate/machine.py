@@ -15,7 +15,7 @@ from numtrace.evaluate.registry import lookup
 from numtrace.evaluate.types import widen
 
 #: Ops that compute on numbers: their float operands are widened to float64. The rest only moves values.
-COMPUTING = ("arith.", "math.", "linalg.", "iree_linalg_ext.")
+COMPUTING = ("arith.", "math.", "complex.", "linalg.", "iree_linalg_ext.")
 
 TERMINATORS = frozenset(
     (

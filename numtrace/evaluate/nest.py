@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
 from iree.compiler import ir
 
-from numtrace.evaluate.affine import Linear, linear_map, loops_of
+from numtrace.evaluate.affine import Linear, linear_map, loop_sizes, loops_of
 from numtrace.evaluate.program import Block, Op, reads
+from numtrace.evaluate.read_out import ReadOut
 from numtrace.evaluate.types import tensor_type
 
 #: Ops that join an accumulator with a contribution, for numbers and for i1 (where addi is not a sum).
 _COMBINERS = frozenset(
     ("arith.addf", "arith.addi", "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf",
-     "arith.maxsi", "arith.minsi")
+     "arith.maxsi", "arith.minsi", "complex.add")
 )  # fmt: skip
 _BOOLEAN_COMBINERS = frozenset(("arith.ori", "arith.andi"))
+
+Value = TypeVar("Value")
 
 _FLOAT_CASTS = ("arith.extf", "arith.truncf")
 
@@ -28,17 +33,23 @@ class Nest:
     form. ``contributions`` are the slots of what is new and ``contributing`` the ops that they need.
     ``factors`` are the two inputs whose product is summed, when it is a contraction. ``orders`` has the loop
     of each dimension of each output, and ``whole`` says that outputs are just that, for all parallel loops.
+    ``read_out`` has the inputs, by position, that ``maps`` holds for only after :meth:`over_loops`.
 
     Element types, for the typed meaning: ``yield_types``, ``contribution_types``, ``sum_types`` (all that a
     running sum is rounded to, per output), ``factor_casts`` (the narrowing casts between each factor and the product).
     """
 
     def __init__(self, op: Op):
-        self.maps = [linear_map(m) for m in op.maps]
         self.loops = op.maps[0].n_dims
         self.body: Block = op.regions[0]
         outs = max(1, len(op.results))
-        self.ins = len(self.maps) - outs
+        self.ins = len(op.maps) - outs
+        ways = [ReadOut.of(m) for m in op.maps[: self.ins]]
+        self.read_out = {position: way for position, way in enumerate(ways) if way is not None}
+        self.maps = [
+            self.read_out[position].forms if position in self.read_out else linear_map(affine_map)
+            for position, affine_map in enumerate(op.maps)
+        ]
         self.out_maps = self.maps[self.ins :]
         used = [loops_of(forms) for forms in self.out_maps]
         self.parallel = sorted(set.intersection(*used))
@@ -68,6 +79,33 @@ class Nest:
         self.factors: tuple[int, int] | None = None
         if self.reductions:
             self._read_reduction()
+
+    def sizes(self, shapes: Sequence[tuple[int, ...]]) -> list[int]:
+        """The trip count of every loop, from the shapes of the operands.
+
+        Raises:
+            UncoveredOp: some loop's follows from none.
+        """
+        if not self.read_out:
+            return loop_sizes(self.maps, shapes, self.loops)
+        maps = [
+            self.read_out[position].extents if position in self.read_out else forms
+            for position, forms in enumerate(self.maps)
+        ]
+        return loop_sizes(maps, shapes, self.loops)
+
+    def over_loops(
+        self, inputs: list[Value], sizes: list[int], lanes: Callable[[Value, Callable], Value]
+    ) -> list[Value]:
+        """``inputs`` as ``maps`` has them; ``lanes(value, move)`` moves the tensors of a value."""
+        if not self.read_out:
+            return inputs
+        return [
+            lanes(value, partial(self.read_out[position], sizes=sizes))
+            if position in self.read_out
+            else value
+            for position, value in enumerate(inputs)
+        ]
 
     def _read_reduction(self) -> None:
         combiners = [self._combiner(index) for index in range(len(self.out_maps))]
@@ -111,7 +149,7 @@ class Nest:
 
     def _factors(self) -> tuple[int, int] | None:
         op = self._producers.get(self._uncast(self.contributions[0]))
-        products = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
+        products = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli", "complex.add": "complex.mul"}
         if self.joins is None or op is None or op.name != products.get(self.joins[0]):
             return None
         inputs = self.body.arguments[: self.ins]

@@ -22,7 +22,7 @@ _LONGEST_BUBBLE = 256
 def sort(op: Op, machine, *values: Tensor) -> tuple[Tensor, ...]:
     """All operands in the order in which the region holds for neighbours; equal ones stay as they were."""
     dim = op.integer("dimension")
-    key = _key(op)
+    key = order_key(op)
     if key is None:
         return _bubble(op, machine, values, dim)
     number, descending = key
@@ -39,7 +39,7 @@ def topk(op: Op, machine, *operands: Tensor) -> tuple[Tensor, ...]:
     """
     results = len(op.results)
     outs, (value, *more) = operands[-results:], operands[:-results]
-    key, dim = _key(op), op.integer("dimension")
+    key, dim = order_key(op), op.integer("dimension")
     if results != 2 or key is None:
         raise UncoveredOp(op.name, "an order that is more than one comparison, or other results than two")
     places = torch.arange(value.shape[dim], dtype=outs[1].dtype)
@@ -59,7 +59,7 @@ def _check_ordered(op: Op, value: Tensor) -> None:
         raise UncoveredOp(op.name, "a NaN has no place in this order")
 
 
-def _key(op: Op) -> tuple[int, bool] | None:
+def order_key(op: Op) -> tuple[int, bool] | None:
     """The operand that alone decides, and whether it descends; None when the region is not one comparison."""
     block = op.regions[0]
     compare, *rest = block.ops

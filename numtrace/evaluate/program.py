@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from types import ModuleType
+from typing import Any
 
 import torch
 from iree.compiler import ir
@@ -158,7 +159,7 @@ class Program:
         return Block(arguments, [argument.type for argument in block.arguments], ops)
 
     def _op(self, op: ir.Operation) -> Op:
-        attributes = {name: op.attributes[name] for name in op.attributes}
+        attributes = {name: _attribute(op, name) for name in op.attributes}
         symbol = attributes.get("sym_name")
         return Op(
             name=op.name,
@@ -172,6 +173,34 @@ class Program:
             symbol=symbol.value if symbol is not None else "",
             maps=_indexing_maps(op),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """Elements that the bindings have no class for, which are those of complex numbers, as MLIR prints them."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def maybe_downcast(self) -> Printed:
+        return self
+
+
+#: Elements in brackets, or their bytes in quotes; neither has a ``>``.
+_COMPLEX_ELEMENTS = r"dense<[^>]*> : tensor<(?:[0-9]+x)*complex<f[0-9]+>>"
+
+
+def _attribute(op: ir.Operation, name: str) -> Any:
+    try:
+        return op.attributes[name]
+    except TypeError:
+        generic = op.get_asm(enable_debug_info=False, print_generic_op_form=True)
+        found = re.search(rf"\b{name} = ({_COMPLEX_ELEMENTS})", generic)
+        if found is None:
+            raise
+        return Printed(found[1])
 
 
 def stamps_of(location: ir.Location) -> tuple[int, ...]:

@@ -45,13 +45,20 @@ def _whole_region(op: Op) -> str | None:
 
 @evaluates("iree_linalg_ext.scatter")
 def scatter(op: Op, machine, updates: Tensor, indices: Tensor, original: Tensor) -> Tensor:
-    """``original`` with every update joined in by the region, in the order of the updates."""
+    """``original`` with every update joined in by the region, in the order of the updates.
+
+    Raises:
+        UndefinedResult: there is not one index for each update, or it is out of range.
+    """
     dims = op.integers("dimension_map")
     rows, slices = _rows(op, indices, dims, original)
-    if tuple(updates.shape[updates.dim() - len(slices) :]) != slices:
+    batch = updates.dim() - len(slices)
+    if tuple(updates.shape[batch:]) != slices:
         raise UncoveredOp(op.name, "updates of a part of a slice")
     target = torch.movedim(original, dims, tuple(range(len(dims)))).contiguous().clone()
-    flat, new = target.view(-1, *slices), updates.reshape(-1, *slices)
+    flat, new = target.view(-1, *slices), updates.reshape(prod(updates.shape[:batch]), *slices)
+    if len(new) != len(rows):  # dynamic sizes need not fit
+        raise UndefinedResult(op.name, f"has {len(rows)} indices for {len(new)} updates")
     block = op.regions[0]
     if len(block.ops) == 1 and block.ops[0].operands == block.arguments[:1]:
         last = torch.full((flat.shape[0],), -1).scatter_reduce_(0, rows, torch.arange(len(rows)), "amax")

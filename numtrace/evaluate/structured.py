@@ -13,7 +13,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from numtrace.evaluate.affine import Domain, align, loop_sizes, loop_view
+from numtrace.evaluate.affine import Domain, align, loop_view
 from numtrace.evaluate.contraction import contract
 from numtrace.evaluate.extremes import amax, amax_number, amin, amin_number, maximum, minimum
 from numtrace.evaluate.nest import Nest
@@ -28,6 +28,7 @@ STRIPE = 1 << 18
 REDUCTIONS: dict[str, tuple[Callable, Callable]] = {
     "arith.addf": (torch.sum, torch.add),
     "arith.addi": (torch.sum, torch.add),
+    "complex.add": (torch.sum, torch.add),
     "arith.maximumf": (amax, maximum),
     "arith.maxnumf": (amax_number, torch.fmax),
     "arith.maxsi": (amax, maximum),
@@ -45,15 +46,17 @@ def evaluate_structured(op: Op, machine, operands: list[Tensor]) -> tuple[Tensor
     Operands are never written to; a result may be a view of one.
 
     Raises:
-        UncoveredOp: a map is not linear, or reads outside of its operand.
+        UncoveredOp: an output's map is not linear.
+        UndefinedResult: a map reads outside of its operand.
     """
     nest = op.cache.get("nest")
     if nest is None:
         nest = op.cache["nest"] = Nest(op)
-    domain = Domain.whole(loop_sizes(nest.maps, [tuple(value.shape) for value in operands], nest.loops))
+    domain = Domain.whole(nest.sizes([tuple(value.shape) for value in operands]))
     inputs, outs = operands[: nest.ins], operands[nest.ins :]
     if 0 in domain.sizes:
         return tuple(outs)
+    inputs = nest.over_loops(inputs, domain.sizes, lambda value, move: move(value))
     if nest.joins is None or not (nest.reductions or nest.whole):
         return _loop(nest, machine, inputs, outs, domain)
     if nest.factors is not None and same_dtype(outs[0], *(inputs[i] for i in nest.factors)):

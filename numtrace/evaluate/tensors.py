@@ -74,12 +74,15 @@ _MASK = "numtrace_defined"
 
 
 def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """A tensor without defined contents: a marked NaN in floats; zeros with a mask where there is no NaN.
+    """A tensor without defined contents: marked NaN in floats and complex numbers; else zeros with a mask.
 
     It is one element expanded, so it takes no memory, and is not to be written to.
     """
     if dtype == torch.float64:
         return torch.tensor(_UNDEFINED, dtype=torch.int64).view(torch.float64).expand(tuple(shape))
+    if dtype == torch.complex128:
+        parts = torch.tensor([_UNDEFINED] * 2, dtype=torch.int64).view(torch.float64)
+        return torch.view_as_complex(parts).expand(tuple(shape))
     value = torch.zeros((), dtype=dtype).expand(tuple(shape))
     return _with_mask(value, torch.zeros((), dtype=torch.bool).expand(tuple(shape)))
 

@@ -200,6 +200,8 @@ def _argument(argument, value: Any, float_dtype: torch.dtype) -> Any:
         dtype = SCALAR_TYPES.get(value)
         if dtype is None:
             raise UncoveredOp(f"torch dtype {value}")
+        if dtype.is_complex:
+            return float_dtype.to_complex()
         return float_dtype if dtype.is_floating_point else dtype
     if argument.name == "half_to_float":
         return False  # in float64 there is no half to widen

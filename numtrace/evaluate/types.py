@@ -32,9 +32,11 @@ NATIVE: dict[str, torch.dtype] = {
     "si32": torch.int32,
     "si64": torch.int64,
     "ui8": torch.uint8,
+    "complex<f32>": torch.complex64,
+    "complex<f64>": torch.complex128,
 }
 
-_TENSOR = re.compile(r"tensor<((?:[0-9?]+x)*)([A-Za-z][A-Za-z0-9]*)(?=[>,])")
+_TENSOR = re.compile(r"tensor<((?:[0-9?]+x)*)([A-Za-z][A-Za-z0-9]*(?:<f(?:32|64)>)?)(?=[>,])")
 
 
 @cache
@@ -55,13 +57,19 @@ def is_float(element: str) -> bool:
     return NATIVE.get(element, torch.int8).is_floating_point
 
 
+def is_inexact(element: str) -> bool:
+    """Whether arithmetic on it rounds: floats and complex numbers."""
+    native = NATIVE.get(element, torch.int8)
+    return native.is_floating_point or native.is_complex
+
+
 def integer_width(element: str) -> int:
     """The bits of an integer element type; ``index`` has 64."""
     return 64 if element == "index" else int(element.lstrip("sui"))
 
 
 def exact_dtype(element: str) -> torch.dtype:
-    """The dtype of an exact evaluation: float64 for every float, integers as they are.
+    """The dtype of an exact evaluation: float64 for every float, two of it for complex numbers, integers as they are.
 
     Raises:
         UncoveredOp: for an element type that torch cannot hold.
@@ -69,17 +77,21 @@ def exact_dtype(element: str) -> torch.dtype:
     native = NATIVE.get(element)
     if native is None:
         raise UncoveredOp(f"type {element}")
+    if native.is_complex:
+        return torch.complex128
     return torch.float64 if native.is_floating_point else native
 
 
 def widen(value: torch.Tensor) -> torch.Tensor:
-    """Floats as float64, exactly; anything else as it is."""
-    if value.dtype is torch.float64 or not value.is_floating_point():
+    """Floats as float64, and complex numbers as two of it, exactly; anything else as it is."""
+    if value.dtype is torch.float64:
         return value
-    return value.double()
+    if value.is_floating_point():
+        return value.double()
+    return value.to(torch.complex128) if value.dtype is torch.complex64 else value
 
 
-def static_shape(type_: ir.Type) -> tuple[int, ...]:
+def static_shape(type_: ir.Type | str) -> tuple[int, ...]:
     shape, _ = tensor_type(type_)
     if None in shape:
         raise UncoveredOp(f"dynamic shape {type_}")

@@ -89,6 +89,9 @@ def _lowered(program: ExportedProgram) -> ExportedProgram:
 _KNOWN = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default}
 
 
+_TRANSFORMS = {torch.ops.aten.fft_rfft.default, torch.ops.aten.stft.default}
+
+
 @cache
 def _foreign() -> dict:
     """PyTorch's decompositions of the ops that the dialect does not have, such as a batch norm that is not trained,
@@ -173,12 +176,15 @@ def _quiet() -> Iterator[None]:
 
 
 def _composites() -> dict:
-    """Decompositions of the ops that PyTorch defines only as composites (conv2d, linear, group_norm)."""
+    """Decompositions of the ops that PyTorch defines only as composites (conv2d, linear, group_norm).
+
+    Not of Fourier transforms that IREE lowers as they are: of ``_fft_r2c``, which they are made of, it knows nothing.
+    """
     composite = torch._C.DispatchKey.CompositeImplicitAutograd
     return {
         op: decomposition
         for op, decomposition in torch.export.default_decompositions().items()
-        if op.has_kernel_for_dispatch_key(composite)
+        if op.has_kernel_for_dispatch_key(composite) and op not in _TRANSFORMS
     }
 
 

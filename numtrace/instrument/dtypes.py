@@ -38,6 +38,8 @@ KNOWN: Mapping[str, str] = MappingProxyType(
         **{f"si{width}": f"int{width}" for width in (8, 16, 32, 64)},
         **{f"ui{width}": f"uint{width}" for width in (8, 16, 32, 64)},
         "index": "int64",
+        "complex<f32>": "complex64",
+        "complex<f64>": "complex128",
     }
 )
 
@@ -81,7 +83,7 @@ def from_name(name: str) -> str:
 
 
 def is_known(dtype: np.dtype) -> bool:
-    """Whether a numpy dtype is one of the table (text, records, objects and complex numbers are not)."""
+    """Whether a numpy dtype is one of the table (text, records and objects are not)."""
     return dtype.name in KNOWN.values()
 
 
@@ -128,7 +130,7 @@ def to_numpy(tensor: torch.Tensor) -> np.ndarray:
     """``tensor`` as an array of the same dtype (ml_dtypes for bf16, f8) and shape; it shares its memory on the CPU."""
     import torch
 
-    plain = tensor.detach().cpu().resolve_neg()
+    plain = tensor.detach().cpu().resolve_neg().resolve_conj()
     dtype = numpy_dtype(from_torch(tensor.dtype))
     if is_ml_dtype(dtype):
         return plain.view(getattr(torch, _BITS[dtype.itemsize])).numpy().view(dtype)

@@ -39,6 +39,8 @@ _ELEMENT_TYPES = {
     np.dtype(np.uint16): rt.HalElementType.UINT_16,
     np.dtype(np.uint32): rt.HalElementType.UINT_32,
     np.dtype(np.uint64): rt.HalElementType.UINT_64,
+    np.dtype(np.complex64): rt.HalElementType.COMPLEX_64,
+    np.dtype(np.complex128): rt.HalElementType.COMPLEX_128,
 }
 _DTYPES = {int(element): dtype for dtype, element in _ELEMENT_TYPES.items()} | {
     int(rt.HalElementType.SINT_8): np.dtype(np.int8),

@@ -1,13 +1,14 @@
 """One dispatch of a program at ``flow`` as a program of its own, with one public function.
 
 The function takes the tensors that the dispatch takes and returns what it returns, in their plain types:
-encodings (data tiling) are put on and taken off inside. Scalars are constants of the program. The target is
-left out, so that the flags of the compilation choose it; so are locations, so that a compiler's message speaks
-of a line of the text.
+encodings (data tiling) are put on and taken off inside, and complex numbers are pairs of floats. Scalars are
+constants of the program. The target is left out, so that the flags of the compilation choose it; so are
+locations, so that a compiler's message speaks of a line of the text.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -133,11 +134,14 @@ class _Builder:
             if index not in given:
                 continue
             type_ = plain_type(operands[index].type)
-            value = _import(given[index], type_, [sizes[dim] for dim in known])
+            fed, found = _fed(type_), [sizes[dim] for dim in known]
+            value = _import(given[index], fed, found)
+            if fed != type_:
+                value = _bitcast(value, type_, found)
             if type_ != operands[index].type:
-                value = encode(value, operands[index].type, [sizes[dim] for dim in known])
+                value = encode(value, operands[index].type, found)
             values[index] = value
-            types.append(_sized(type_, [numbers[dim] for dim in known]))
+            types.append(_sized(fed, [numbers[dim] for dim in known]))
         call = ir.Operation.create(
             "flow.dispatch",
             results=[result.type for result in dispatch.results],
@@ -153,8 +157,11 @@ class _Builder:
         for result, known in zip(call.results, result_dims(dispatch), strict=True):
             type_, found = plain_type(result.type), [sizes[dim] for dim in known]
             value = result if type_ == result.type else encode(result, type_, found)
-            made.append(_sized(type_, [numbers[dim] for dim in known]))
-            outputs.append(_export(value, type_, found, view))
+            fed = _fed(type_)
+            if fed != type_:
+                value = _bitcast(value, fed, found)
+            made.append(_sized(fed, [numbers[dim] for dim in known]))
+            outputs.append(_export(value, fed, found, view))
         ir.Operation.create("util.return", operands=outputs)
         return types, made
 
@@ -201,6 +208,21 @@ def _import(buffer: ir.Value, type_: ir.Type, dims: list[ir.Value]) -> ir.Value:
             "target_encoding": ir.TypeAttr.get(type_),
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(dims), 0, 0]),
         },
+    ).result
+
+
+def _fed(type_: ir.Type) -> ir.Type:
+    """The type that a tensor is given and returned in: of complex numbers that of their parts, since
+    ``iree-run-module`` takes the x in their name for one between two sizes."""
+    return ir.Type.parse(re.sub(r"complex<(f[0-9]+)>", r"2x\1", str(type_)), type_.context)
+
+
+def _bitcast(value: ir.Value, type_: ir.Type, dims: list[ir.Value]) -> ir.Value:
+    return ir.Operation.create(
+        "flow.tensor.bitcast",
+        results=[type_],
+        operands=[value, *dims, *dims],
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(dims), len(dims)])},
     ).result
 
 

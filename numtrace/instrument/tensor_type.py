@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from numtrace.errors import InputError
 from numtrace.instrument import dtypes
 
-_SPELLING = re.compile(r"(?P<dims>(?:(?:[0-9]+|\?)x)*)(?P<dtype>[A-Za-z][A-Za-z0-9]*)")
+_SPELLING = re.compile(r"(?P<dims>(?:(?:[0-9]+|\?)x)*)(?P<dtype>[A-Za-z][A-Za-z0-9]*(?:<[a-z0-9]+>)?)")
 
 
 @dataclass(frozen=True)

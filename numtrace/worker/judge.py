@@ -12,6 +12,7 @@ from torch import Tensor
 from numtrace.attribute.codegen import as_in_order, distance, record_of
 from numtrace.attribute.terms import site_terms
 from numtrace.errors import UncoveredOp
+from numtrace.evaluate.complex_numbers import as_parts, part_type
 from numtrace.evaluate.dispatch import evaluate_dispatch
 from numtrace.evaluate.machine import Machine
 from numtrace.evaluate.program import Program
@@ -24,7 +25,7 @@ from numtrace.worker.capture import Captured
 
 
 class Judge:
-    """What is said of the results of a dispatch, for one of them.
+    """What is said of the results of a dispatch, for one of them; of complex numbers by their parts.
 
     ``why``: why there is no exact value, in words; None when there is one.
     ``defined``: per result a mask of the elements that the program defines; None: all.
@@ -32,7 +33,7 @@ class Judge:
 
     def __init__(self, program: Program, captured: Captured, result: int):
         self._program, self._captured, self._result = program, captured, result
-        self._dtype = tensor_type(captured.op.result_types[result])[1]
+        self._dtype = part_type(tensor_type(captured.op.result_types[result])[1])
         self.why: str | None = None
         typed = self._typed(TypedMachine(program))
         self._near = None if typed is None else typed[result]
@@ -43,7 +44,7 @@ class Judge:
         """The figures of ``results``: the error against the exact value, and the distance in units of the bounds."""
         if self.exact is None:
             return {}
-        made, exact, near = results[self._result], self.exact[self._result], self._near
+        made, exact, near = as_parts(results[self._result]), self.exact[self._result], self._near
         terms = site_terms(made, exact, exact, exact, self._dtype, None if near is None else near.typed)
         figures = {
             key: terms["introduced"][key] for key in ("max_abs", "at", "rel_l2", "max_ulp", "nan", "inf")
@@ -63,12 +64,13 @@ class Judge:
         What is within its bound is not what was accused: the dispatch made something else in another run.
         """
         near, mask = self._near, self._mask
-        if near is None or distance(results[self._result], near, self._dtype, mask).ratio <= 1:
+        made = as_parts(results[self._result])
+        if near is None or distance(made, near, self._dtype, mask).ratio <= 1:
             return False
         ordered = self._typed(TypedMachine(self._program, in_order=True))
         if ordered is None:
             return False
-        return as_in_order(results[self._result], near, ordered[self._result].typed, mask)
+        return as_in_order(made, near, ordered[self._result].typed, mask)
 
     @property
     def _mask(self) -> Tensor | None:
@@ -83,7 +85,8 @@ class Judge:
     def _exactly(self) -> list[Tensor] | None:
         """The exact values where there are no typed ones; None, with the reason noted, where there are none either."""
         try:
-            return evaluate_dispatch(Machine(self._program), self._captured.op, self._captured.operands)
+            made = evaluate_dispatch(Machine(self._program), self._captured.op, self._captured.operands)
+            return [as_parts(value) for value in made]
         except UncoveredOp as error:
             self.why = str(error)
             return None
@@ -91,6 +94,7 @@ class Judge:
     def _typed(self, machine: TypedMachine) -> list[Typed] | None:
         torch.set_flush_denormal(False)
         try:
-            return typed_dispatch(machine, self._captured.op, self._captured.operands)
+            made = typed_dispatch(machine, self._captured.op, self._captured.operands)
+            return [value.map(as_parts) for value in made]
         except UncoveredOp:
             return None

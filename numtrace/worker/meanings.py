@@ -28,6 +28,7 @@ from numtrace.attribute.scalars import (
 from numtrace.attribute.sums import SummingMachine, Sums
 from numtrace.attribute.worth import is_rounding
 from numtrace.errors import ModelError, UncoveredOp
+from numtrace.evaluate.complex_numbers import as_parts
 from numtrace.evaluate.machine import MakeMachine
 from numtrace.evaluate.overflow import Watch
 from numtrace.evaluate.program import Op, Program
@@ -220,7 +221,7 @@ class Meanings:
         for initializer in program.initializers:
             machine.run(initializer.regions[0], [])
         values = machine.run(function.regions[0], arguments(function, self.inputs))
-        outputs = [signless(value) for value in values if isinstance(value, Tensor)]
+        outputs = [as_parts(signless(value)) for value in values if isinstance(value, Tensor)]
         sums = machine.sums if isinstance(machine, SummingMachine) else {}
         return Evaluation(outputs, sums, not machine.watch.beyond_float64)
 

@@ -12,7 +12,7 @@ from iree.compiler import ir
 from numtrace.errors import ModelError
 from numtrace.evaluate.constants import constant_value
 from numtrace.evaluate.flow import parameter_key
-from numtrace.evaluate.program import Op, Program, walk
+from numtrace.evaluate.program import Op, Printed, Program, walk
 from numtrace.evaluate.torch_conversion import signless
 from numtrace.evaluate.types import exact_dtype, tensor_type
 from numtrace.instrument.dtypes import to_torch
@@ -20,7 +20,7 @@ from numtrace.instrument.parameters import ParameterArchives
 from numtrace.instrument.tensor_type import TensorType
 
 #: Initial values that are written out.
-_LITERALS = (ir.DenseElementsAttr, ir.FloatAttr, ir.IntegerAttr, ir.BoolAttr)
+_LITERALS = (ir.DenseElementsAttr, ir.FloatAttr, ir.IntegerAttr, ir.BoolAttr, Printed)
 
 
 def archives(params: Iterable[tuple[str, str]]) -> ParameterArchives:

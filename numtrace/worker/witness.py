@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from numtrace.errors import CompileError, RunError, UsageError
+from numtrace.evaluate.complex_numbers import as_parts
 from numtrace.worker.alone import Alone
 from numtrace.worker.routes import OWN, ROUTES, Route
 
@@ -35,7 +36,7 @@ def witness(
     Args:
         traced: what the dispatch made in the program, one tensor per result.
         measure: is called with the results of every route.
-        defined: per result a mask of the elements that the program defines; None: all.
+        defined: per result a mask of the elements (of complex numbers, the parts) that the program defines; None: all.
 
     Returns ``deterministic`` (the two runs are equal bit for bit), ``as_traced`` (and equal to ``traced``, where
     defined), both None when the dispatch does not run alone, and ``routes``: first ``own``, then the others, each
@@ -78,6 +79,7 @@ def same_bits(
 
 
 def _same(a: Tensor, b: Tensor, mask: Tensor | None) -> bool:
+    a, b = as_parts(a), as_parts(b)
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     equal = (_bytes(a) == _bytes(b)).all(dim=-1)

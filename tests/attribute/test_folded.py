@@ -77,3 +77,29 @@ def test_a_table_without_elements_is_none() -> None:
     """)
     program = Program.parse('util.global private @table = dense<> : tensor<0xf32> loc("numtrace.6")')
     assert folded_constants(program, source, source.functions["main"], {"table": torch.zeros(0)}) == {}
+
+
+def transformed(table: torch.Tensor) -> dict:
+    """What is made of a table of complex numbers that a lowering computed by itself."""
+    rows = ", ".join(f"[{', '.join(f'({z.real:.9e}, {z.imag:.9e})' for z in row)}]" for row in table.tolist())
+    shape = "x".join(map(str, table.shape))
+    program = Program.parse(
+        f'util.global private @table = dense<[{rows}]> : tensor<{shape}xcomplex<f32>> loc("numtrace.6")'
+    )
+    source = Program.parse(SOURCE)
+    return folded_constants(program, source, source.functions["main"], {"table": table})
+
+
+#: Of a transform of real numbers: 12 points, 7 frequencies.
+ROOTS = torch.exp(-2j * torch.pi * torch.outer(torch.arange(12.0), torch.arange(7.0)).double() / 12)
+
+
+def test_the_table_of_a_fourier_transform_has_its_exact_value() -> None:
+    table = transformed(ROOTS.to(torch.complex64))["table"]
+    assert torch.allclose(table.exact, ROOTS, rtol=0, atol=1e-14)
+    assert 0 < table.max_abs < 2**-23
+
+
+@pytest.mark.parametrize("wrong", [ROOTS * 0.5, ROOTS * (1 + 2**-18), ROOTS**0.5])
+def test_another_table_of_complex_numbers_is_left_as_it_is(wrong: torch.Tensor) -> None:
+    assert not transformed(wrong.to(torch.complex64))

@@ -215,3 +215,20 @@ def test_noise_at_the_outputs_does_not_acquit_what_a_site_is_sure_of(tmp_path: P
     told, reason, _ = whole.with_winograd(tmp_path, whole.program(start="3.0", more=more, results=out))
     assert told == "pass-bug", reason
     assert "conv_2d_nchw_fchw" in reason
+
+
+def test_complex_numbers_have_noise_of_their_size() -> None:
+    """(1 + i)² is 2i: its real part, where 1 - 1 cancels, moves by as little of 2 as the imaginary part does."""
+    program = Program.parse("""
+    func.func @main(%z: complex<f32>) -> (f32, f32) {
+      %w = complex.mul %z, %z : complex<f32>
+      %re = complex.re %w : complex<f32>
+      %im = complex.im %w : complex<f32>
+      return %re, %im : f32, f32
+    }
+    """)
+    body = program.functions["main"].regions[0]
+    for seed in range(4):
+        re, im = Noisy(program, Ties(), seed).run(body, [torch.tensor(1 + 1j, dtype=torch.complex128)])
+        assert 2**-48 <= abs(float(re)) <= 2**-47
+        assert 2**-48 <= abs(float(im) - 2) <= 2**-47

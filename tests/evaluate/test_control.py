@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from numtrace.errors import UncoveredOp, UndefinedResult
+from numtrace.evaluate.tensors import defined
 
 
 def test_a_loop_carries_its_values(evaluate):
@@ -106,3 +107,62 @@ def test_an_assert_in_a_region_must_hold_at_every_point(evaluate):
     assert rows.tolist() == [[5.0, 6.0], [1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
     with pytest.raises(UndefinedResult, match="does not hold"):
         evaluate(text, x, torch.tensor([2, 0, 3, 2]))
+
+
+FORALL = """
+util.func public @main(%a: tensor<4x6xf32>, %end: index) -> (tensor<4x6xf32>, tensor<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %first = tensor.empty() : tensor<4xf32>
+  %r:2 = scf.forall (%i, %j) = (0, 3) to (%end, 6) step (2, 3)
+      shared_outs(%o = %a, %p = %first) -> (tensor<4x6xf32>, tensor<4xf32>) {
+    %s = tensor.extract_slice %a[%i, 0] [2, 3] [1, 1] : tensor<4x6xf32> to tensor<2x3xf32>
+    %seen = tensor.extract_slice %o[%i, 3] [2, 3] [1, 1] : tensor<4x6xf32> to tensor<2x3xf32>
+    %e = tensor.empty() : tensor<2x3xf32>
+    %g = linalg.generic {indexing_maps = [affine_map<(x, y) -> (x, y)>, affine_map<(x, y) -> (x, y)>,
+        affine_map<(x, y) -> (x, y)>], iterator_types = ["parallel", "parallel"]}
+        ins(%s, %seen : tensor<2x3xf32>, tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) {
+    ^bb0(%x: f32, %y: f32, %z: f32):
+      %m = arith.addf %x, %y : f32
+      linalg.yield %m : f32
+    } -> tensor<2x3xf32>
+    %column = tensor.extract_slice %g[0, 0] [2, 1] [1, 1] : tensor<2x3xf32> to tensor<2xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %g into %o[%i, %j] [2, 3] [1, 1] : tensor<2x3xf32> into tensor<4x6xf32>
+      tensor.parallel_insert_slice %column into %p[%i] [2] [1] : tensor<2xf32> into tensor<4xf32>
+    }
+  }
+  util.return %r#0, %r#1 : tensor<4x6xf32>, tensor<4xf32>
+}
+"""
+
+
+def test_forall(evaluate):
+    """Rows two at a time, up to a bound that is given: the right half becomes the sum of both."""
+    a = torch.arange(24.0).reshape(4, 6)
+    whole, first = evaluate(FORALL, a, torch.tensor(4))
+    expected = a.clone()
+    expected[:, 3:] += a[:, :3]
+    assert whole.tolist() == expected.tolist()
+    assert first.tolist() == [3.0, 15.0, 27.0, 39.0]
+    half, first = evaluate(FORALL, a, torch.tensor(2))
+    assert half.tolist() == expected[:2].tolist() + a[2:].tolist()
+    assert defined(first).tolist() == [True, True, False, False]
+
+
+def test_points_of_a_forall_do_not_see_each_other(evaluate):
+    """Each moves its element one to the right: none of what the one before it wrote is moved on."""
+    text = """
+    util.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+      %r = scf.forall (%i) in (3) shared_outs(%o = %a) -> (tensor<4xf32>) {
+        %n = affine.apply affine_map<(d0) -> (d0 + 1)>(%i)
+        %s = tensor.extract_slice %o[%i] [1] [1] : tensor<4xf32> to tensor<1xf32>
+        scf.forall.in_parallel {
+          tensor.parallel_insert_slice %s into %o[%n] [1] [1] : tensor<1xf32> into tensor<4xf32>
+        }
+      }
+      util.return %r : tensor<4xf32>
+    }
+    """
+    (made,) = evaluate(text, torch.tensor([1.0, 2.0, 3.0, 4.0]))
+    assert made.tolist() == [1.0, 1.0, 2.0, 3.0]

@@ -87,6 +87,15 @@ def test_an_index_out_of_range_is_undefined(evaluate):
         )
 
 
+def test_updates_without_an_index_are_undefined(evaluate):
+    """What torch-mlir makes of ``index_put`` by a mask that is nowhere true: one update, broadcast to no index."""
+    dynamic = SCATTER.format(region=ADD).replace("3x", "?x")
+    with pytest.raises(UndefinedResult, match="0 indices for 1 updates"):
+        evaluate(dynamic, torch.ones(1, 2), torch.zeros(0, 1, dtype=torch.int64), torch.ones(4, 2))
+    (nothing,) = evaluate(dynamic, torch.ones(0, 2), torch.zeros(0, 1, dtype=torch.int64), torch.ones(4, 2))
+    assert nothing.tolist() == torch.ones(4, 2).tolist()
+
+
 def test_gather(evaluate):
     text = """
     util.func public @main(%a: tensor<4x2xf32>, %i: tensor<3x1xi64>) -> tensor<3x2xf32> {

@@ -156,3 +156,19 @@ def test_what_the_dialect_has_no_op_for_is_taken_apart():
         program.functions["main"].regions[0], [torch.full((1, 1, 2, 2), 5.0)]
     )
     assert found.flatten().tolist() == [8.5] * 4
+
+
+class Spectrogram(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("window", torch.linspace(0.5, 1.0, 16))
+
+    def forward(self, x):
+        frames = torch.stft(x, 16, 8, window=self.window, center=False, return_complex=True)
+        return torch.view_as_real(frames), torch.view_as_real(torch.fft.rfft(x))
+
+
+def test_fourier_transforms_stay_whole():
+    """IREE lowers them by their names, and nothing that PyTorch would make of them."""
+    names = [name for name, _, _ in walk(export_module(Spectrogram(), (torch.zeros(2, 32),)))]
+    assert {"torch.aten.stft", "torch.aten.fft_rfft"} <= {*names} and "torch.operator" not in names

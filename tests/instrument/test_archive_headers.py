@@ -134,7 +134,8 @@ def test_files_that_are_no_archive(tmp_path):
     [
         (b'TENSORv0:{"type": "Tensor", "dtype": "bfloat16", "shape": [2, 3]}', StoredType("bf16", (2, 3))),
         (b'PYTORCH:{"type": "Tensor", "dtype": "torch.float32", "shape": []}', StoredType("f32", ())),
-        (b'TENSORv0:{"dtype": "complex64", "shape": [2]}', None),
+        (b'TENSORv0:{"dtype": "complex64", "shape": [2]}', StoredType("complex<f32>", (2,))),
+        (b'TENSORv0:{"dtype": "complex32", "shape": [2]}', None),
         (b"TENSORv0:{", None),
         (b"anything else", None),
         (b"\xff", None),

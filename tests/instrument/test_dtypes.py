@@ -101,14 +101,22 @@ def test_tensors_that_are_views_or_need_a_gradient():
     assert dtypes.to_numpy(torch.ones(1, requires_grad=True)).tolist() == [1.0]
 
 
-@pytest.mark.parametrize("name", ["i4", "f80", "complex<f32>", ""])
+def test_complex_numbers():
+    value = torch.tensor([[1 + 2j, 3 - 4j]])
+    assert dtypes.from_torch(value.dtype) == dtypes.from_numpy(np.dtype("complex64")) == "complex<f32>"
+    assert dtypes.to_numpy(value.conj()).tolist() == [[1 - 2j, 3 + 4j]]
+    assert dtypes.to_torch(np.array([1j], np.complex128)).tolist() == [1j]
+    assert not dtypes.is_float("complex<f32>") and not dtypes.same_storage("complex<f32>", "f32")
+
+
+@pytest.mark.parametrize("name", ["i4", "f80", "complex<f16>", "complex", ""])
 def test_an_unknown_name_is_said_with_the_known_ones(name):
     with pytest.raises(InputError, match="not supported; supported are f32, f64"):
         dtypes.numpy_dtype(name)
 
 
 def test_unknown_dtypes_of_numpy_and_torch():
-    with pytest.raises(InputError, match="'complex64'"):
-        dtypes.from_torch(torch.complex64)
+    with pytest.raises(InputError, match="'complex32'"):
+        dtypes.from_torch(torch.complex32)
     with pytest.raises(InputError, match="'str32'"):
         dtypes.to_torch(np.array(["a"]))

@@ -117,6 +117,36 @@ def test_dynamic_sizes_are_given_and_not_compiled_in(tmp_path):
     assert result.shape == (3,) and bool((result == 3.0).all())
 
 
+#: z² of complex numbers, however many.
+SQUARED = """
+func.func @main(%z: tensor<?xcomplex<f32>>) -> tensor<?xcomplex<f32>> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %z, %c0 : tensor<?xcomplex<f32>>
+  %e = tensor.empty(%n) : tensor<?xcomplex<f32>>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]}
+      ins(%z : tensor<?xcomplex<f32>>) outs(%e : tensor<?xcomplex<f32>>) {
+  ^bb0(%a: complex<f32>, %o: complex<f32>):
+    %s = complex.mul %a, %a : complex<f32>
+    linalg.yield %s : complex<f32>
+  } -> tensor<?xcomplex<f32>>
+  return %r : tensor<?xcomplex<f32>>
+}
+"""
+
+
+def test_complex_numbers_come_in_and_out_as_pairs(tmp_path):
+    z = torch.tensor([1 + 2j, 3 - 1j, 2j])
+    expected = torch.tensor([-3 + 4j, 8 - 6j, -4 + 0j])
+    module = flow(SQUARED, tmp_path)
+    (dispatch,) = (op for _, op in dispatches(module))
+    operands = [z if "tensor" in str(value.type) else torch.tensor(3) for value in dispatch.operands]
+    with Alone(module, "main/0", operands, setting(), tmp_path / "alone") as alone:
+        found = witness(alone, [expected], lambda results: {"made": results[0].tolist()}, routes=[])
+    assert found["routes"][0]["measure"]["made"] == torch.view_as_real(expected).tolist(), found
+    assert found["as_traced"] and found["deterministic"]
+
+
 def test_a_wrong_executable_is_seen_through_by_every_other_route(tmp_path):
     """The flow IR is right; a flag of IREE puts another body in its place."""
     module = flow(matmul(4, 8, 16), tmp_path)

@@ -8,11 +8,28 @@ from numtrace.evaluate.typed import (
     arithmetic,
     casts,
     choices,
+    complex_numbers,
     composite,
+    control,
     dispatch,
+    fourier,
     functions,
     moves,
+    ordering,
     structured,
 )
 
-__all__ = ["arithmetic", "casts", "choices", "composite", "dispatch", "functions", "moves", "structured"]
+__all__ = [
+    "arithmetic",
+    "casts",
+    "choices",
+    "complex_numbers",
+    "composite",
+    "control",
+    "dispatch",
+    "fourier",
+    "functions",
+    "moves",
+    "ordering",
+    "structured",
+]

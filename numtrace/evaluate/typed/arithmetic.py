@@ -84,13 +84,19 @@ def arithmetic(function: Callable[..., Tensor], inherit: Inherit) -> Callable[..
     """The rule of a correctly rounded operation."""
 
     def rule(op: Op, machine, *operands: Any) -> Typed:
-        values = values_of(op, operands)
-        exact = function(*(value.exact for value in values))
-        raw = function(*(working(value.typed) for value in values))
-        inherited = inherit(values, raw).float() if bounded(values) else None
-        return computed(exact, raw, inherited, element_of(op), of=(function, values))
+        return correctly_rounded(function, inherit, values_of(op, operands), element_of(op))
 
     return rule
+
+
+def correctly_rounded(
+    function: Callable[..., Tensor], inherit: Inherit, values: Sequence[Typed], element: str
+) -> Typed:
+    """The result of a correctly rounded operation in the type ``element``."""
+    exact = function(*(value.exact for value in values))
+    raw = function(*(working(value.typed) for value in values))
+    inherited = inherit(values, raw).float() if bounded(values) else None
+    return computed(exact, raw, inherited, element, of=(function, values))
 
 
 def of_sum(values: Sequence[Typed], raw: Tensor) -> Tensor:

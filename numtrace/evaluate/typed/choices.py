@@ -8,12 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from numtrace.errors import UncoveredOp
 from numtrace.evaluate import choices
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.typed.arithmetic import values_of
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.special import assumed, sure_nan
-from numtrace.evaluate.typed.value import Typed, bounded, together
+from numtrace.evaluate.typed.value import Typed, bounded, element_of, together
+from numtrace.evaluate.types import is_inexact
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +53,16 @@ def compared(op: Op, a: Typed, b: Typed) -> Typed:
 
 
 @carries("arith.select")
-def select(op: Op, machine, condition: Any, *operands: Any) -> Typed:
+def select(op: Op, machine, condition: Any, *operands: Any) -> Any:
     if isinstance(condition, Comparison):
         clamped = _clamped(op, condition)
         if clamped is not None:
             return clamped
     if isinstance(condition, Comparison | choices.Comparison):
         condition = condition.made()
+    plain = not any(isinstance(value, Typed) for value in (condition, *operands))
+    if plain and not is_inexact(element_of(op)):
+        return choices.select(op, machine, condition, *operands)  # of indices, and stays one
     condition, a, b = values_of(op, (condition, *operands))
     exact = torch.where(condition.exact, a.exact, b.exact)
     typed = torch.where(condition.typed, a.typed, b.typed)
@@ -65,6 +70,8 @@ def select(op: Op, machine, condition: Any, *operands: Any) -> Typed:
     if bounded((condition, a, b)):
         bound = torch.where(condition.typed, a.error, b.error)
         if condition.bound is not None:
+            if a.exact.is_complex():
+                raise UncoveredOp(op.name, "no error bound is known of a choice of complex numbers in doubt")
             either = (a.wide.double() - b.wide.double()).abs().float() + torch.maximum(a.error, b.error)
             bound = torch.where(condition.bound != 0, either.nan_to_num(torch.inf, torch.inf), bound)
     return Typed(exact, typed, bound, together((condition, a, b)))

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from numtrace.evaluate.complex_numbers import as_parts, of_parts
 from numtrace.evaluate.dispatch import entry_point, tied_operands
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.tensors import empty, mixed_window, result_shape, split
@@ -15,7 +16,7 @@ from numtrace.evaluate.typed.moves import written
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import flushable
 from numtrace.evaluate.typed.value import Typed, lift
-from numtrace.evaluate.types import NATIVE, exact_dtype, is_float, tensor_type
+from numtrace.evaluate.types import NATIVE, exact_dtype, is_inexact, tensor_type
 
 
 class TypedBuffer:
@@ -39,7 +40,7 @@ def typed_dispatch(machine: TypedMachine, op: Op, operands: list[Any]) -> list[T
     tied = tied_operands(op)
     values: list[Any] = []
     for i, (value, type_) in enumerate(zip(arguments, types, strict=True)):
-        if isinstance(value, Tensor) and is_float(tensor_type(type_)[1]):
+        if isinstance(value, Tensor) and is_inexact(tensor_type(type_)[1]):
             value = _given(value, type_)
         values.append(TypedBuffer(lift(value, type_)) if i in tied else value)
     results: list[TypedBuffer] = []
@@ -60,10 +61,12 @@ def typed_dispatch(machine: TypedMachine, op: Op, operands: list[Any]) -> list[T
 def _given(value: Tensor, type_: Any) -> Typed:
     """An operand; a denormal is in doubt where code may read it as zero."""
     given = lift(value, type_)
-    flushed = flushable(given.typed)
+    parts = as_parts(given.typed)
+    flushed = flushable(parts)
     if flushed is None:
         return given
-    return Typed(given.exact, given.typed, torch.where(flushed, given.typed.float().abs(), 0.0), True)
+    bound = torch.where(flushed, parts.float().abs(), 0.0)
+    return Typed(given.exact, given.typed, of_parts(bound) if given.typed.is_complex() else bound, True)
 
 
 @carries("iree_tensor_ext.dispatch.tensor.load")

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from numtrace.errors import UncoveredOp
-from numtrace.evaluate.machine import Machine
+from numtrace.evaluate.machine import COMPUTING, Machine
 from numtrace.evaluate.program import Op, Program
 from numtrace.evaluate.registry import lookup
 from numtrace.evaluate.typed.moves import moved
@@ -17,7 +17,7 @@ from numtrace.evaluate.typed.registry import rule_of
 from numtrace.evaluate.typed.special import assumed, unassumed
 from numtrace.evaluate.typed.summation import Summation
 from numtrace.evaluate.typed.value import Typed, bounded, lift, together
-from numtrace.evaluate.types import is_float, tensor_type, widen
+from numtrace.evaluate.types import is_float, is_inexact, tensor_type, widen
 
 
 class TypedMachine(Machine):
@@ -97,9 +97,9 @@ class TypedMachine(Machine):
         """Ops on integers and booleans alone, which round nothing.
 
         Raises:
-            UncoveredOp: the op computes with floats and has no rule.
+            UncoveredOp: the op computes with floats or complex numbers and has no rule.
         """
-        if any(is_float(tensor_type(type_)[1]) for type_ in (*op.operand_types, *op.result_types)):
+        if any(is_inexact(tensor_type(type_)[1]) for type_ in (*op.operand_types, *op.result_types)):
             raise UncoveredOp(op.name, "no error bound is known")
         fn = lookup(op.name)
         values = [lift(value, type_) for value, type_ in zip(operands, op.operand_types, strict=True)]
@@ -113,7 +113,7 @@ class TypedMachine(Machine):
 
 
 def _moves(op: Op) -> bool:
-    return not op.name.startswith(("arith.", "math.", "linalg.", "iree_linalg_ext.", "scf."))
+    return not op.name.startswith((*COMPUTING, "scf."))
 
 
 def _doubt(values: list[Typed], like: Tensor) -> Tensor | None:

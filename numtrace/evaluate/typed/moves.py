@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 
 from numtrace.errors import UncoveredOp
+from numtrace.evaluate.complex_numbers import of_parts
 from numtrace.evaluate.program import Op, reads
 from numtrace.evaluate.registry import lookup
 from numtrace.evaluate.tensors import copied, mixed_window, resolve, split, window, write
 from numtrace.evaluate.typed.registry import carries
-from numtrace.evaluate.typed.value import Typed, bounded, lift, together
-from numtrace.evaluate.types import is_float, tensor_type
+from numtrace.evaluate.typed.value import Typed, bound_dtype, bounded, lift, together
+from numtrace.evaluate.types import is_inexact, tensor_type
 
 
 def moved(op: Op, machine, operands: list[Any]) -> Any:
@@ -26,13 +27,13 @@ def moved(op: Op, machine, operands: list[Any]) -> Any:
     if not any(isinstance(value, Typed) for value in operands):
         return fn(op, machine, *operands)
     values = [
-        lift(value, type_) if isinstance(value, Typed) or _is_float(value) else value
+        lift(value, type_) if isinstance(value, Typed) or _is_inexact(value) else value
         for value, type_ in zip(operands, op.operand_types, strict=True)
     ]
     carried = [value for value in values if isinstance(value, Typed)]
     same = together(carried)
     for value, type_ in zip(values, op.operand_types, strict=True):
-        if isinstance(value, Typed) and not is_float(tensor_type(type_)[1]) and value.bound is not None:
+        if isinstance(value, Typed) and not is_inexact(tensor_type(type_)[1]) and value.bound is not None:
             raise UncoveredOp(op.name, "an index or condition hangs on rounding")
     exact = fn(op, machine, *_lane(values, "exact"))
     typed = fn(op, machine, *_lane(values, "typed"))
@@ -40,14 +41,14 @@ def moved(op: Op, machine, operands: list[Any]) -> Any:
     if not isinstance(exact, tuple):
         exact, typed, bound = (exact,), (typed,), None if bound is None else (bound,)
     results = tuple(
-        Typed(e, _native(t, carried), None if bound is None else bound[i].float(), same)
+        Typed(e, _native(t, carried), None if bound is None else bound[i].to(bound_dtype(e)), same)
         for i, (e, t) in enumerate(zip(exact, typed, strict=True))
     )
     return results if len(results) != 1 else results[0]
 
 
-def _is_float(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.is_floating_point()
+def _is_inexact(value: Any) -> bool:
+    return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
 
 
 def _lane(values: list[Any], lane: str) -> list[Any]:
@@ -118,6 +119,7 @@ def extract(op: Op, machine, value: Any, *indices: Any) -> Any:
         return value.map(lambda lane: fn(op, machine, lane, *typed_at))
     exact, typed = fn(op, machine, value.exact, *exact_at), fn(op, machine, value.typed, *typed_at)
     bound = fn(op, machine, value.error, *typed_at)
+    anything = of_parts(torch.full((2,), torch.inf)) if bound.is_complex() else torch.inf
     for index in carried:
-        bound = torch.where(index.error != 0, torch.inf, bound)
+        bound = torch.where(index.error != 0, anything, bound)
     return Typed(exact, typed, bound, False)

@@ -14,19 +14,21 @@ import torch
 from torch import Tensor
 
 from numtrace.errors import UncoveredOp
-from numtrace.evaluate.affine import Domain, Linear, align, loop_sizes, loop_view
+from numtrace.evaluate.affine import Domain, Linear, align, loop_view
+from numtrace.evaluate.complex_numbers import part_type
 from numtrace.evaluate.contraction import contract
 from numtrace.evaluate.linalg import STRUCTURED
 from numtrace.evaluate.nest import Nest
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.structured import REDUCTIONS, STRIPE, same_dtype
 from numtrace.evaluate.typed.casts import either_zero, narrowed, or_zero
+from numtrace.evaluate.typed.complex_numbers import in_two, of_two
 from numtrace.evaluate.typed.order import contract_in_order, sum_in_order
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import round_to, unit
 from numtrace.evaluate.typed.sizes import sizes
 from numtrace.evaluate.typed.special import assumed, settled_products, settled_sum
-from numtrace.evaluate.typed.value import Typed, bounded, lift, together
+from numtrace.evaluate.typed.value import Typed, bound_dtype, bounded, lift, together
 from numtrace.evaluate.types import is_float, tensor_type
 
 
@@ -42,10 +44,11 @@ def structured(op: Op, machine, *operands: Any) -> tuple[Any, ...]:
         nest = op.cache["nest"] = Nest(op)
     values = [lift(value, type_) for value, type_ in zip(operands, op.operand_types, strict=True)]
     shapes = [tuple(value.exact.shape) for value in values]
-    domain = Domain.whole(loop_sizes(nest.maps, shapes, nest.loops))
+    domain = Domain.whole(nest.sizes(shapes))
     inputs, outs = values[: nest.ins], values[nest.ins :]
     if 0 in domain.sizes:
         return tuple(outs)
+    inputs = nest.over_loops(inputs, domain.sizes, Typed.map)
     results = _results(op, nest, machine, inputs, outs, domain)
     # What joins a reduction is no op of the machine's: it may be one that NaN and infinities are nothing to.
     if nest.joins and any(True in assumed(inner) for inner in nest.body.ops):
@@ -68,7 +71,9 @@ def _results(
 ) -> tuple[Typed, ...]:
     if nest.joins is None or not (nest.reductions or nest.whole):
         return _loop(nest, machine, inputs, outs, domain)
-    if nest.factors is not None and same_dtype(outs[0].exact, *(inputs[i].exact for i in nest.factors)):
+    factors = [inputs[i].exact for i in nest.factors or ()]
+    # A product of complex numbers is four, whose rounding errors the region's own evaluation knows.
+    if factors and same_dtype(outs[0].exact, *factors) and not outs[0].exact.is_complex():
         return (_contraction(op, nest, machine, inputs, outs[0], domain),)
     return _vectorised(nest, machine, inputs, outs, domain)
 
@@ -181,7 +186,28 @@ def _aligned(value: Typed, forms: tuple[Linear, ...], domain: Domain) -> Typed:
 def _reduced(
     nest: Nest, machine, index: int, start: Typed, value: Typed, domain: Domain, results: int
 ) -> Typed:
-    join = (nest.joins or [])[index]
+    join, types = (nest.joins or [])[index], nest.sum_types[index]
+    if join != "complex.add":
+        return _joined(nest, machine, join, types, start, value, domain, results)
+    types = [part_type(element) for element in types]
+    return of_two(
+        *(
+            _joined(nest, machine, "arith.addf", types, onto, of, domain, results)
+            for onto, of in zip(in_two(start), in_two(value), strict=True)
+        )
+    )
+
+
+def _joined(
+    nest: Nest,
+    machine,
+    join: str,
+    types: list[str],
+    start: Typed,
+    value: Typed,
+    domain: Domain,
+    results: int,
+) -> Typed:
     reduce, combine = REDUCTIONS[join]
 
     def lane(of: Tensor, onto: Tensor) -> Tensor:
@@ -200,17 +226,17 @@ def _reduced(
             floats = exact.is_floating_point()
             bound = either_zero(typed, bound) if floats else torch.where(bound != 0, torch.inf, 0.0)
         return Typed(exact, typed, or_zero(typed, bound), same)
-    yielded = nest.sum_types[index][-1]
+    yielded = types[-1]
     raw = exact
     if not same:
         raw = start.wide + value.typed.expand(domain.sizes).sum(dim=nest.reductions, dtype=torch.float64)
     typed = round_to(raw, yielded)
     if machine.in_order:
         terms_at = value.typed.expand(domain.sizes)
-        narrowest = _narrowest(nest.sum_types[index])
+        narrowest = _narrowest(types)
         typed = round_to(sum_in_order(terms_at, nest.reductions, start.typed, narrowest), yielded)
     terms = prod(domain.sizes[loop] for loop in nest.reductions) + 1
-    sums = machine.summation(terms, results, *nest.sum_types[index])
+    sums = machine.summation(terms, results, *types)
     total = value.typed.float().abs().expand(domain.sizes).sum(dim=nest.reductions)
     total += start.typed.float().abs()
     inherited = None
@@ -256,7 +282,7 @@ class _Result:
 
     def write(self, value: Typed, forms: tuple[Linear, ...], domain: Domain) -> None:
         if value.bound is not None and self._bound is None:
-            self._bound = torch.zeros(self._exact.shape, dtype=torch.float32)
+            self._bound = torch.zeros(self._exact.shape, dtype=bound_dtype(self._exact))
         for lane, of in ((self._exact, value.exact), (self._typed, value.typed), (self._bound, value.error)):
             if lane is not None:
                 loop_view(lane, forms, domain)[0].copy_(of)

@@ -21,9 +21,9 @@ class Typed:
     ``exact``: float64 (integers as they are), roundings erased. ``typed``: in the type of the IR, each result
     rounded to it. ``bound``: float32, at least |compiled - typed| for correct code, of any kind that the IR
     allows; None where correct code can only have ``typed`` itself. For booleans and integers it is what they may
-    be off by. ``same``: no rounding has taken place, ``typed`` is ``exact``. ``growth``, of a sum: where code adds
-    something to it, it may begin the sum with that (MLIR's ``CanonicalizeContractAdd``), and is off by this much of
-    it more.
+    be off by; for complex numbers it is complex too, what each part may be off by. ``same``: no rounding has taken
+    place, ``typed`` is ``exact``. ``growth``, of a sum: where code adds something to it, it may begin the sum with
+    that (MLIR's ``CanonicalizeContractAdd``), and is off by this much of it more.
     """
 
     exact: Tensor
@@ -50,8 +50,13 @@ class Typed:
     def error(self) -> Tensor:
         """``bound``, zeros where there is none."""
         if self.bound is None:
-            return torch.zeros((), dtype=torch.float32).expand(self.exact.shape)
+            return torch.zeros((), dtype=bound_dtype(self.exact)).expand(self.exact.shape)
         return self.bound
+
+
+def bound_dtype(exact: Tensor) -> torch.dtype:
+    """The dtype of the bound of a value."""
+    return torch.complex64 if exact.is_complex() else torch.float32
 
 
 def lift(value: Any, type_: Any) -> Typed:

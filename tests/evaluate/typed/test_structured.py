@@ -158,3 +158,24 @@ def test_a_bound_is_in_float32_and_of_the_results_shape(typed):
     made = typed(matmul(2, 2, 2, "f16,f16,f16"), A.half(), B.half())
     assert made.bound.dtype == torch.float32 and made.bound.shape == (2, 2)
     assert made.bound[0, 0].item() == close(made.bound[0, 0].item())
+
+
+REFLECTED = """
+func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %e = tensor.empty() : tensor<3xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (-i + 2)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]} ins(%x : tensor<3xf32>) outs(%e : tensor<3xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<3xf32>
+  return %r : tensor<3xf32>
+}
+"""
+
+
+def test_a_bound_is_walked_backwards_with_its_value(typed):
+    x = torch.tensor([1.0, 2.0, 3.0])
+    made = typed(REFLECTED, Typed(x.double() + 0.5, x, torch.tensor([0.1, 0.2, 0.4]), False))
+    assert made.exact.tolist() == [3.5, 2.5, 1.5]
+    assert made.typed.tolist() == [3.0, 2.0, 1.0]
+    assert torch.equal(made.bound, torch.tensor([0.4, 0.2, 0.1]))
