@@ -65,4 +65,6 @@ def _body(program: Program, op: Op) -> list[Block]:
 
 
 def _only_moves(blocks: list[Block]) -> bool:
-    return not any(op.name.startswith(("arith.", "math.")) and not op.typed for op in walk(blocks))
+    return not any(
+        op.name.startswith(("arith.", "math.")) and (op.whole or not op.typed) for op in walk(blocks)
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -43,6 +44,7 @@ class Op:
 
     ``fn`` is its evaluation (bound by the registry), ``dead`` the slots that no later op of the block reads.
     ``typed`` marks index arithmetic: it is evaluated in the types of the IR, everything else in float64.
+    ``whole`` marks arithmetic on floats that stands for arithmetic on integers, see :func:`_mark_whole`.
     ``chooses`` marks a comparison that only chooses between what it compares: at the threshold the two are equal.
     """
 
@@ -59,6 +61,7 @@ class Op:
     typed: bool = False
     computes: bool = False
     chooses: bool = False
+    whole: bool = False
     fn: Callable | None = None
     dead: list[int] = field(default_factory=list)
     cache: dict = field(default_factory=dict)
@@ -107,6 +110,7 @@ class Program:
         self.count = 0
         self.body = self._block(module.body)
         _mark_index_arithmetic(self.body, {})
+        _mark_whole(self.body, set())
 
     @classmethod
     def parse(cls, text: str, *, unregistered: bool = False) -> Program:
@@ -264,6 +268,46 @@ def _mark_index_arithmetic(block: Block, free: dict[int, bool]) -> None:
             free.update(dict.fromkeys(op.results, constant))
         for region in op.regions:
             _mark_index_arithmetic(region, free)
+
+
+def _mark_whole(block: Block, constants: set[int]) -> None:
+    """Sets ``whole``, and ``typed`` with it.
+
+    A source op that takes integers and makes integers asks for no rounding. Where it was lowered to floats, as a
+    division is, what these round is no rounding that the types of the source ask for: it has another meaning.
+
+    ``constants`` are the scalars so far, of outer blocks too, that are constant whole floats.
+    """
+    parts: dict[int, list[Op]] = defaultdict(list)
+    for op in block.ops:
+        if op.name == "arith.constant" and isinstance(value := op.attributes["value"], ir.FloatAttr):
+            constants.update(op.results if value.value.is_integer() else ())
+        elif op.name.startswith(("arith.", "math.")) and len(op.stamps) == 1 and not op.typed:
+            parts[op.stamps[0]].append(op)
+        for region in op.regions:
+            _mark_whole(region, constants)
+    for ops in parts.values():
+        names = {op.name for op in ops}
+        if not names & _FROM_INTEGERS or not names & _TO_INTEGERS:
+            continue
+        made = {slot for op in ops for slot in _floats(op.results, op.result_types)}
+        taken = {slot for op in ops for slot in _floats(op.operands, op.operand_types)}
+        inside = {id(op) for op in ops}
+        if taken <= made | constants and not any(
+            made.intersection(reads(op)) for op in block.ops if id(op) not in inside
+        ):
+            for op in ops:
+                op.typed = op.whole = True
+
+
+_FROM_INTEGERS = {"arith.sitofp", "arith.uitofp"}
+_TO_INTEGERS = {"arith.fptosi", "arith.fptoui"}
+
+
+def _floats(slots: list[int], types: list[ir.Type]) -> Iterator[int]:
+    for slot, type_ in zip(slots, types, strict=True):
+        if isinstance(ir.ShapedType(type_).element_type if _is_shaped(type_) else type_, ir.FloatType):
+            yield slot
 
 
 def _indexing_maps(op: ir.Operation) -> list[ir.AffineMap]:

@@ -112,6 +112,7 @@ EXPECTED = {
     "t20-rad2deg-constant": lowering("0.00464 at the output"),
     "t21-renorm-negative-dim": lowering("0.036 at the output", "brought in at renorm"),
     "t22-embedding-bag-weights": lowering("40 at the output", "brought in at embedding_bag"),
+    "t23-floor-divide-of-integers": lowering("14 at the output", "brought in at floor_divide"),
     "t14a-uint8-sum-signed": lowering("512 at the output", "brought in at sum"),
     # Another formula, equal in exact arithmetic, that the types do not hold.
     "t08-logsigmoid-underflow": not_finite("2 outputs", "made by log_sigmoid", "leaves the range of float64"),

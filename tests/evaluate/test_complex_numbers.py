@@ -69,6 +69,17 @@ def test_ops_that_make_real_numbers(evaluate, op, function):
     assert made.tolist() == pytest.approx([function(a) for a in A], rel=1e-14)
 
 
+def test_a_complex_number_of_its_parts(evaluate):
+    text = """
+    util.func public @main(%a: f32, %b: f32) -> complex<f32> {
+      %0 = complex.create %a, %b : complex<f32>
+      util.return %0 : complex<f32>
+    }
+    """
+    (made,) = evaluate(text, torch.tensor(1.5), torch.tensor(-2.0))
+    assert made.item() == 1.5 - 2j
+
+
 @pytest.mark.parametrize(("op", "expected"), [("eq", [True, False, True]), ("neq", [False, True, False])])
 def test_equality(evaluate, op, expected):
     other = torch.tensor([A[0], A[1].conjugate(), A[2]])

@@ -1,5 +1,7 @@
 import sys
 
+import torch
+
 from numtrace.evaluate.program import Program, walk
 
 SOURCE = """
@@ -90,3 +92,45 @@ def test_no_module_is_looked_for_at_every_op(monkeypatch):
     monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
     Program.parse(text)
     assert not [name for name in asked if name.endswith(".torch")]
+
+
+DIVISION = """
+util.func public @main(%a: tensor<3xi32>, %b: tensor<3xi32>) -> tensor<3xi32> {
+  %e = tensor.empty() : tensor<3xi32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]} ins(%a, %b : tensor<3xi32>, tensor<3xi32>) outs(%e : tensor<3xi32>) {
+  ^bb0(%x: i32, %y: i32, %o: i32):
+    %0 = arith.sitofp %x : i32 to f32 loc("numtrace.1")
+    %1 = arith.sitofp %y : i32 to f32 loc("numtrace.1")
+    %2 = arith.divf %0, %1 : f32 loc("numtrace.DIV")
+    %3 = math.floor %2 : f32 loc("numtrace.1")
+    %4 = arith.fptosi %3 : f32 to i32 loc("numtrace.1")
+    linalg.yield %4 : i32
+  } -> tensor<3xi32>
+  util.return %r : tensor<3xi32>
+}
+"""
+#: The middle one has no f32: the neighbours are 33554432 and 33554436.
+NUMBERS = torch.tensor([7, 33554435, -7], dtype=torch.int32), torch.tensor([2, 1, 2], dtype=torch.int32)
+
+
+def test_an_integer_op_in_floats_rounds_as_these_do(evaluate):
+    """No type of an op on integers asks for rounding: what its lowering rounds is another meaning."""
+    (result,) = evaluate(DIVISION.replace("DIV", "1"), *NUMBERS)
+    assert result.tolist() == [3, 33554436, -4]
+
+
+def test_casts_that_the_source_has_are_exact(evaluate):
+    """Here a division of floats is an op of the source, which asks for its roundings: they are erased."""
+    (result,) = evaluate(DIVISION.replace("DIV", "2"), *NUMBERS)
+    assert result.tolist() == [3, 33554435, -4]
+
+
+def test_floats_that_an_integer_op_is_given_are_exact(evaluate):
+    """As the scale of a quantized one: a number that is not whole."""
+    text = DIVISION.replace("DIV", "1").replace(
+        "%1 = arith.sitofp %y : i32 to f32", "%1 = arith.constant 0.1 : f32"
+    )
+    (result,) = evaluate(text, *NUMBERS)
+    tenth = torch.tensor(0.1).double()
+    assert result.tolist() == [int(torch.floor(number / tenth)) for number in (7.0, 33554435.0, -7.0)]

@@ -55,7 +55,7 @@ class TypedMachine(Machine):
     def _evaluate(self, op: Op) -> None:
         env = self.env
         rule = rule_of(op.name)
-        if op.typed:
+        if op.typed and not op.whole:
             super()._evaluate(op)
             self._note_data_free(op, rule)
             return
@@ -74,6 +74,10 @@ class TypedMachine(Machine):
                 value = self.by_definition(op, operands)
         except NotImplementedError as error:  # of torch: it has no maximum of f8, say
             raise UncoveredOp(op.name, f"torch does not compute it in its type ({error})") from None
+        if op.whole and isinstance(value, Typed):
+            value = Typed(
+                value.wide, value.typed, value.bound, value.same
+            )  # its exact meaning is the typed one
         if len(op.results) == 1:
             env[op.results[0]] = value[0] if type(value) is tuple else value
         elif op.results:
