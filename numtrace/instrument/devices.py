@@ -7,6 +7,7 @@ import re
 import iree.runtime as rt
 
 from numtrace.errors import TargetError, UsageError
+from numtrace.instrument.statuses import STATUS_ERRORS
 
 #: What IREE puts around the sentence: what it was at, a place in its source, a status code, and what it tried.
 _AROUND = re.compile(
@@ -40,7 +41,7 @@ def require_device(device: str) -> None:
 def _why_not(device: str) -> str:
     try:
         rt.get_device(device, cache=False)
-    except (RuntimeError, ValueError) as error:
+    except STATUS_ERRORS as error:
         return reason(str(error))
     return ""
 

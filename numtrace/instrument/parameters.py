@@ -15,13 +15,14 @@ import numpy as np
 from numtrace.errors import InputError, OutputError
 from numtrace.instrument import dtypes
 from numtrace.instrument.archive_headers import StoredType, damaged, parse_metadata, read_headers
+from numtrace.instrument.statuses import STATUS_ERRORS
 from numtrace.instrument.tensor_type import TensorType
 
 if TYPE_CHECKING:
     from iree.runtime import ParameterIndex, ParameterIndexEntry, ParameterProvider
 
 # What IREE's index raises for files it cannot parse or map.
-_IREE_ERRORS = (ValueError, IndexError, NotImplementedError, RuntimeError, OSError)
+_IREE_ERRORS = (*STATUS_ERRORS, OSError)
 
 
 def parse_scope(text: str) -> tuple[str, Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ import torch
 
 from numtrace.errors import RunError
 from numtrace.instrument.dtypes import to_numpy, to_torch
+from numtrace.instrument.statuses import STATUS_ERRORS
 
 rt._binding.disable_leak_checker()  # nanobind's warnings at exit are noise
 
@@ -86,7 +88,7 @@ def run_module(
         started = time.perf_counter()
         outputs = loaded.call(function, inputs)
         outcome = Outcome(outputs, loaded.load_s, time.perf_counter() - started)
-    except (RuntimeError, ValueError) as error:
+    except STATUS_ERRORS as error:
         if not failures:
             why = _first_line(error)
             raise RunError(f"the program failed on {device}: {why}{_f64_hint(why)}") from None
@@ -152,7 +154,7 @@ class _Loaded:
 def _result(results: rt.VmVariantList, index: int) -> torch.Tensor:
     try:
         return _tensor(results.get_as_object(index, rt.HalBufferView))
-    except (RuntimeError, ValueError, TypeError):
+    except (*STATUS_ERRORS, TypeError):
         raise RunError(f"result {index} is not a tensor: numtrace compares tensors only") from None
 
 
@@ -204,12 +206,20 @@ def _tensor(view: rt.HalBufferView) -> torch.Tensor:
 
 
 def _f64_hint(why: str) -> str:
-    """Where IREE computes in f32 what takes f64, it checks its inputs for f64 and reads them as f32."""
-    if "element type mismatch; expected f64" not in why:
+    """Where IREE computes in f32 what takes or makes f64, the program still has the signature of the source.
+
+    So it checks its inputs for f64 and reads them as f32, and hands over results of f32 as f64.
+    """
+    if "element type mismatch; expected f64" in why:
+        what = "IREE made f32 of the model's f64, and no input fits such a program"
+    elif (view := _LARGER_VIEW.search(why)) and int(view[1]) == 2 * int(view[2]):
+        what = "IREE made a result half as wide as its type, which it does with f64 unless it is told not to"
+    else:
         return ""
-    return (
-        "; IREE made f32 of the model's f64, and no input fits such a program: keep f64 with -- " + KEEP_F64
-    )
+    return f"; {what}: keep f64 with -- {KEEP_F64}"
+
+
+_LARGER_VIEW = re.compile(r"buffer view byte length (\d+) exceeds backing buffer byte length (\d+)")
 
 
 #: IREE makes f32 of f64 unless this flag is given.

@@ -69,6 +69,24 @@ func.func @main(%a: !torch.vtensor<[4],f64>) -> !torch.vtensor<[4],f64> {
     assert kept.code == 0 and kept.document["variants"][0]["verdict"] == "ok"
 
 
+def test_results_that_iree_narrows_behind_the_signature(numtrace, tmp_path):
+    """The program hands over f32 as f64: a status that is an IndexError in Python. With the flag it runs."""
+    (tmp_path / "m.mlir").write_text("""
+func.func @main(%a: !torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f64> {
+  %f64 = torch.constant.int 7
+  %r = torch.prims.convert_element_type %a, %f64 : !torch.vtensor<[4],f32>, !torch.int -> !torch.vtensor<[4],f64>
+  return %r : !torch.vtensor<[4],f64>
+}
+""")
+    result = numtrace("run", "m.mlir", "--json")
+    (variant,) = result.document["variants"]
+    assert (result.code, variant["status"], variant["error"]["kind"]) == (3, "run-failed", "run-error")
+    assert "the program failed on local-task" in variant["reason"]
+    assert variant["reason"].endswith("keep f64 with -- --iree-input-demote-f64-to-f32=false")
+    kept = numtrace("run", "m.mlir", "--json", "--", "--iree-input-demote-f64-to-f32=false")
+    assert kept.code == 0 and kept.document["variants"][0]["verdict"] == "ok"
+
+
 def test_a_compiler_that_takes_too_long(numtrace, tmp_path):
     steps = "\n".join(f"%{i + 1} = math.erf %{i} : f32" for i in range(1500))
     body = f"%0 = arith.addf %a, %a : f32\n{steps}\n%r = arith.addf %1500, %a : f32"
