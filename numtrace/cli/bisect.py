@@ -24,6 +24,7 @@ from numtrace.cli.options import (
     RunTimeout,
     Seed,
     Target,
+    Threads,
     command_text,
 )
 from numtrace.cli.output import standard_output
@@ -41,7 +42,7 @@ def bisect(
     attention: Form = "",
     seed: Seed = 0,
     target: Target = "",
-    threads: Annotated[int, typer.Option(min=0, help="Threads of torch; 0 is all cores.")] = 0,
+    threads: Threads = 0,
     every: Annotated[
         bool, typer.Option("--every", help="Evaluate after every pass of every stage, not a few: slow.")
     ] = False,

@@ -36,6 +36,8 @@ Python = Annotated[
     str, typer.Option(help="Python interpreter of the environment with the IREE build to use.")
 ]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Run directory.")]
+#: No executor of IREE has more threads than 256, and a process with very many can start no compiler.
+Threads = Annotated[int, typer.Option(min=0, max=256, help="Threads of IREE and of torch; 0 is all cores.")]
 CompileTimeout = Annotated[float, typer.Option(min=1, help="Seconds for one compilation.")]
 RunTimeout = Annotated[float, typer.Option(min=1, help="Seconds without a sign of life.")]
 

@@ -24,6 +24,7 @@ from numtrace.cli.options import (
     RunTimeout,
     Seed,
     Target,
+    Threads,
     command_text,
 )
 from numtrace.cli.output import standard_output
@@ -50,7 +51,7 @@ def run(
     device: Annotated[
         str, typer.Option(help="IREE device to run on, such as local-sync; the target's usual one without.")
     ] = "",
-    threads: Annotated[int, typer.Option(min=0, help="Threads of IREE and of torch; 0 is all cores.")] = 0,
+    threads: Threads = 0,
     reference_device: ReferenceDevice = "cpu",
     python: Python = "",
     out: Out = None,

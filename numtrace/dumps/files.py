@@ -10,13 +10,14 @@ from pathlib import Path
 
 from numtrace.errors import OutputError
 
+#: Of --out, which is a directory for some commands and a file for others.
 _ADVICE = {
-    errno.ENOSPC: "the disk is full: free space, or give another directory with --out",
-    errno.EDQUOT: "your disk quota is used up: free space, or give another directory with --out",
+    errno.ENOSPC: "the disk is full: free space, or give another --out",
+    errno.EDQUOT: "your disk quota is used up: free space, or give another --out",
     errno.EFBIG: "the file is larger than is allowed here: raise the limit, or give another --out",
-    errno.EACCES: "permission denied: give a directory that you may write with --out",
-    errno.EPERM: "permission denied: give a directory that you may write with --out",
-    errno.EROFS: "the file system is read-only: give another directory with --out",
+    errno.EACCES: "permission denied: give an --out that you may write",
+    errno.EPERM: "permission denied: give an --out that you may write",
+    errno.EROFS: "the file system is read-only: give another --out",
     errno.ENOTDIR: "a part of the path is a file, not a directory: give another --out",
     errno.EEXIST: "a file is in the way: move it, or give another --out",
     errno.ENAMETOOLONG: "the path is too long: give a shorter --out",
@@ -29,7 +30,7 @@ def output_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        why = _ADVICE.get(error.errno or 0, f"{error.strerror or error}: give another directory with --out")
+        why = _ADVICE.get(error.errno or 0, f"{error.strerror or error}: give another --out")
         raise OutputError(f"cannot write {path}: {why}") from error
 
 

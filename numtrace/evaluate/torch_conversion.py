@@ -7,6 +7,7 @@ dimensions, and integers have no sign of their own: the ops say how they read th
 from __future__ import annotations
 
 import torch
+from iree.compiler import ir
 from torch import Tensor
 
 from numtrace.evaluate.program import Op
@@ -33,6 +34,11 @@ def with_sign(value: Tensor, element: str) -> Tensor:
     return value.view(unsigned) if unsigned is not None and value.dtype == SIGNLESS[unsigned] else value
 
 
+def torch_element(type_: ir.Type) -> str:
+    """The element name of a tensor of the torch dialect: ``si64`` of ``!torch.vtensor<[2,3],si64>``."""
+    return str(type_).rpartition(",")[2].removesuffix(">")
+
+
 @evaluates("torch_c.to_builtin_tensor")
 def to_builtin_tensor(op: Op, machine, value: Tensor) -> Tensor:
     return signless(value)
@@ -40,7 +46,7 @@ def to_builtin_tensor(op: Op, machine, value: Tensor) -> Tensor:
 
 @evaluates("torch_c.from_builtin_tensor")
 def from_builtin_tensor(op: Op, machine, value: Tensor) -> Tensor:
-    return with_sign(value, str(op.result_types[0]).rpartition(",")[2].removesuffix(">"))
+    return with_sign(value, torch_element(op.result_types[0]))
 
 
 @evaluates("torch_c.to_i1", "torch_c.to_i64", "torch_c.to_f64")

@@ -19,6 +19,7 @@ from numtrace.evaluate.constants import constant_value
 from numtrace.evaluate.onnx_ops.registry import onnx_function
 from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import evaluates, evaluates_family
+from numtrace.evaluate.torch_conversion import torch_element
 from numtrace.evaluate.types import exact_dtype, tensor_type, widen
 
 #: c10::ScalarType as the torch dialect's integer constants carry it.
@@ -48,6 +49,11 @@ def list_construct(op: Op, machine, *values: Any) -> Any:
 @evaluates("torch.prim.ListUnpack", "torch.prim.TupleUnpack")
 def list_unpack(op: Op, machine, values: Any) -> tuple[Any, ...]:
     return tuple(values)
+
+
+@evaluates("torch.prim.NumToTensor.Scalar")
+def number_to_tensor(op: Op, machine, number: int | float) -> Tensor:
+    return torch.tensor(number, dtype=exact_dtype(torch_element(op.result_types[0])))
 
 
 @evaluates("torch.vtensor.literal")

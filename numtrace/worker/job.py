@@ -71,7 +71,7 @@ def main(work: Work | None = None) -> int:
                 raise
             raise OutputError(
                 f"cannot write {error.filename or job['folder']}: {os.strerror(error.errno)}; "
-                "free space, or give another directory with --out"
+                "free space, or give another --out"
             ) from None
         except ImportError as error:
             if (error.name or "numtrace").partition(".")[0] == "numtrace":

@@ -106,6 +106,14 @@ def test_a_golden_of_another_shape(numtrace, layer, tmp_path):
     )
 
 
+@pytest.mark.parametrize("command", ["run", "bisect"])
+def test_more_threads_than_iree_has(numtrace, layer, command):
+    refused(
+        numtrace(command, *layer, "--threads", "100000"),
+        r"^numtrace: Invalid value for '--threads': .*less than or equal to 256; see numtrace --help\n$",
+    )
+
+
 def test_seeds_and_inputs_exclude_each_other(numtrace, layer):
     refused(numtrace("run", *layer, "--seeds", "2"), "--seeds makes random inputs, --input gives them")
 

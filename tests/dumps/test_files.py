@@ -31,10 +31,10 @@ def test_append(tmp_path):
 @pytest.mark.parametrize(
     ("number", "advice"),
     [
-        (errno.ENOSPC, "the disk is full: free space, or give another directory with --out"),
+        (errno.ENOSPC, "the disk is full: free space, or give another --out"),
         (errno.EACCES, "permission denied"),
         (errno.EROFS, "read-only"),
-        (errno.EIO, "give another directory with --out"),
+        (errno.EIO, "give another --out"),
     ],
 )
 def test_errors_say_what_to_do(number, advice):

@@ -115,6 +115,40 @@ def test_a_literal(evaluate):
     assert evaluate(single(line, [], "!torch.vtensor<[2],f32>"))[0].tolist() == [1.5, -2.0]
 
 
+@pytest.mark.parametrize(
+    ("number", "type_", "dtype"),
+    [
+        ("int 9007199254740993", "si64", torch.int64),  # 2**53 + 1, which no float64 is
+        ("float 1.000000e-01", "f64", torch.float64),
+        ("float 1.000000e-01", "f32", torch.float64),
+    ],
+)
+def test_a_number_as_a_tensor(evaluate, number, type_, dtype):
+    kind, value = number.split()
+    line = (
+        f"%n = torch.constant.{number}\n"
+        f"%r = torch.prim.NumToTensor.Scalar %n : !torch.{kind} -> !torch.vtensor<[],{type_}>"
+    )
+    (result,) = evaluate(single(line, [], f"!torch.vtensor<[],{type_}>"))
+    assert (result.dtype, result.shape, result.item()) == (
+        dtype,
+        (),
+        {"int": int, "float": float}[kind](value),
+    )
+
+
+class Quotients(nn.Module):
+    def forward(self, a):
+        return torch.div(a, 3, rounding_mode="floor") - torch.div(a, 3, rounding_mode="trunc") * 10
+
+
+def test_quotients_of_integers_and_a_number():
+    """Floors of -7/3 and 7/3 are -3 and 2, truncated they are -2 and 2; 2**60 + 3 has no float64."""
+    a = torch.tensor([-7, 7, 2**60 + 3])
+    third = (2**60 + 3) // 3
+    assert run_exported(Quotients(), a).tolist() == [-3 + 20, 2 - 20, -9 * third]
+
+
 def test_an_op_that_torch_lacks_is_uncovered(evaluate):
     line = (
         '%r = torch.operator "torch.aten.nonsense"(%a) : (!torch.vtensor<[1],f32>) -> !torch.vtensor<[1],f32>'
