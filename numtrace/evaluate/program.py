@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
+from itertools import chain
 from types import ModuleType
 from typing import Any
 
@@ -30,8 +31,9 @@ for _name in _BARE:
     if _module not in sys.modules and find_spec(_module) is None:
         sys.modules[_module] = ModuleType(_module)
 
-#: numtrace's own locations, see ``instrument/stamp.py``.
+#: numtrace's own locations, see ``instrument/stamp.py``, and what is below those of ops in the body of a source op.
 STAMP = re.compile(r'"numtrace\.(\d+)"')
+_IN_BODY = '"("body")'
 
 #: Scalars that no tensor data flows into: what is computed from them alone is index arithmetic.
 _DATA_FREE_SOURCES = {"arith.constant", "linalg.index", "tensor.dim", "util.assume.int"}
@@ -45,6 +47,7 @@ class Op:
     ``fn`` is its evaluation (bound by the registry), ``dead`` the slots that no later op of the block reads.
     ``typed`` marks index arithmetic: it is evaluated in the types of the IR, everything else in float64.
     ``whole`` marks arithmetic on floats that stands for arithmetic on integers, see :func:`_mark_whole`.
+    ``in_body`` marks what stands in the body of a source op.
     ``chooses`` marks a comparison that only chooses between what it compares: at the threshold the two are equal.
     """
 
@@ -62,6 +65,7 @@ class Op:
     computes: bool = False
     chooses: bool = False
     whole: bool = False
+    in_body: bool = False
     fn: Callable | None = None
     dead: list[int] = field(default_factory=list)
     cache: dict = field(default_factory=dict)
@@ -164,7 +168,7 @@ class Program:
 
     def _op(self, op: ir.Operation) -> Op:
         attributes = {name: _attribute(op, name) for name in op.attributes}
-        symbol = attributes.get("sym_name")
+        symbol, location = attributes.get("sym_name"), str(op.location)
         return Op(
             name=op.name,
             operands=[self._slot(operand) for operand in op.operands],
@@ -173,7 +177,8 @@ class Program:
             result_types=[result.type for result in op.results],
             attributes=attributes,
             regions=[self._block(block) for region in op.regions for block in region.blocks],
-            stamps=stamps_of(op.location),
+            stamps=stamps_in(location),
+            in_body=_IN_BODY in location,
             symbol=symbol.value if symbol is not None else "",
             maps=_indexing_maps(op),
         )
@@ -193,7 +198,7 @@ class Printed:
 
 
 #: Elements in brackets, or their bytes in quotes; neither has a ``>``.
-_COMPLEX_ELEMENTS = r"dense<[^>]*> : tensor<(?:[0-9]+x)*complex<f[0-9]+>>"
+_COMPLEX_ELEMENTS = r"dense<[^>]*> : tensor<(?:[0-9]+x)*complex<[a-z0-9]+>>"
 
 
 def _attribute(op: ir.Operation, name: str) -> Any:
@@ -209,7 +214,12 @@ def _attribute(op: ir.Operation, name: str) -> Any:
 
 def stamps_of(location: ir.Location) -> tuple[int, ...]:
     """The numbers of numtrace's stamps in a location, in order, each once."""
-    return tuple(dict.fromkeys(int(number) for number in STAMP.findall(str(location))))
+    return stamps_in(str(location))
+
+
+def stamps_in(text: str) -> tuple[int, ...]:
+    """The same of a location's text."""
+    return tuple(dict.fromkeys(int(number) for number in STAMP.findall(text)))
 
 
 def walk(blocks: list[Block]) -> Iterator[Op]:
@@ -274,7 +284,8 @@ def _mark_whole(block: Block, constants: set[int]) -> None:
     """Sets ``whole``, and ``typed`` with it.
 
     A source op that takes integers and makes integers asks for no rounding. Where it was lowered to floats, as a
-    division is, what these round is no rounding that the types of the source ask for: it has another meaning.
+    division is, what these round is no rounding that the types of the source ask for: it has another meaning. What the
+    body of a source op does is asked for.
 
     ``constants`` are the scalars so far, of outer blocks too, that are constant whole floats.
     """
@@ -282,22 +293,33 @@ def _mark_whole(block: Block, constants: set[int]) -> None:
     for op in block.ops:
         if op.name == "arith.constant" and isinstance(value := op.attributes["value"], ir.FloatAttr):
             constants.update(op.results if value.value.is_integer() else ())
-        elif op.name.startswith(("arith.", "math.")) and len(op.stamps) == 1 and not op.typed:
+        elif op.name.startswith(("arith.", "math.")) and len(op.stamps) == 1 and not (op.typed or op.in_body):
             parts[op.stamps[0]].append(op)
         for region in op.regions:
             _mark_whole(region, constants)
-    for ops in parts.values():
-        names = {op.name for op in ops}
-        if not names & _FROM_INTEGERS or not names & _TO_INTEGERS:
-            continue
-        made = {slot for op in ops for slot in _floats(op.results, op.result_types)}
-        taken = {slot for op in ops for slot in _floats(op.operands, op.operand_types)}
-        inside = {id(op) for op in ops}
-        if taken <= made | constants and not any(
-            made.intersection(reads(op)) for op in block.ops if id(op) not in inside
-        ):
-            for op in ops:
-                op.typed = op.whole = True
+    candidates = [ops for ops in parts.values() if _from_and_to_integers(ops)]
+    # Where two of them share a cast, it is the one's and the other takes a float: they are closed together or not.
+    while len(closed := [ops for ops in candidates if _closed(ops, candidates, block, constants)]) < len(
+        candidates
+    ):
+        candidates = closed
+    for op in chain.from_iterable(candidates):
+        op.typed = op.whole = True
+
+
+def _from_and_to_integers(ops: list[Op]) -> bool:
+    names = {op.name for op in ops}
+    return not names.isdisjoint(_FROM_INTEGERS) and not names.isdisjoint(_TO_INTEGERS)
+
+
+def _closed(ops: list[Op], candidates: list[list[Op]], block: Block, constants: set[int]) -> bool:
+    """Whether the floats that ``ops`` take and make are constants, or those of candidates."""
+    inside = [*chain.from_iterable(candidates)]
+    given = {slot for op in inside for slot in _floats(op.results, op.result_types)} | constants
+    made = {slot for op in ops for slot in _floats(op.results, op.result_types)}
+    taken = {slot for op in ops for slot in _floats(op.operands, op.operand_types)}
+    known = {id(op) for op in inside}
+    return taken <= given and not any(made.intersection(reads(op)) for op in block.ops if id(op) not in known)
 
 
 _FROM_INTEGERS = {"arith.sitofp", "arith.uitofp"}

@@ -32,16 +32,20 @@ class SourceOp:
 def stamp_module(module: ir.Module, file: str = "") -> list[SourceOp]:
     """Gives every op of ``module`` the location ``loc("numtrace.<n>")``; returns what each number stands for.
 
+    What is in the body of a structured op has its op's, with a name below: ``loc("numtrace.<n>"("body"))``.
+
     The name shown is the innermost name location (``loc("convolution_2"("decoder.conv1"))`` is op
     ``convolution_2`` of module ``decoder.conv1``); without one, the op's kind and how many of it came before.
     ``file`` is shown where a location is a line of the model itself.
     """
     table: list[SourceOp] = []
     counts: dict[str, int] = {}
+    body = ir.Location.name("body", context=module.context)
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op.parent is not None and not op.parent.name.startswith(_CONTAINERS):
-            op.location = op.parent.location  # the body of a structured op is part of that op
+            # Part of the op that was stamped last; its types are what the source spells out.
+            op.location = ir.Location.name(f"numtrace.{table[-1].number}", body, context=module.context)
             return ir.WalkResult.ADVANCE
         number = len(table)
         kind = op.name

@@ -106,3 +106,18 @@ def test_a_nan_keeps_its_doubt() -> None:
     assert made.bound[0] == 0.0
     assert made.bound[1] == torch.inf
     assert made.bound[2] == 0.0
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_what_reaches_a_limit_in_a_narrow_type(dtype):
+    """In bf16 -0.914 less 0.01 loses what is left of it beside its bound: it may be 0.0105, 5e-4 beyond."""
+    element = {torch.bfloat16: "bf16", torch.float16: "f16"}[dtype]
+    program = Program.parse(RELU6.replace("f32", element).replace("0.0 :", "0.01 :"))
+    values = torch.tensor([-0.9140625] * 7).to(dtype)
+    limit = float(torch.tensor(0.01).to(dtype))
+    error = 0.9140625 + limit + 5e-4
+    given = Typed(values.double(), values, torch.full((7,), error), False)
+    zeros = Typed(torch.zeros(7, dtype=torch.float64), torch.zeros(7, dtype=dtype))
+    (made,) = TypedMachine(program).run(program.functions["main"].regions[0], [given, zeros])
+    assert made.typed.tolist() == [limit] * 7
+    assert made.bound.tolist() == pytest.approx([5e-4] * 7, rel=1e-2)

@@ -160,3 +160,14 @@ def test_constants(evaluate):
     assert as_parts(few).tolist() == [[[1.5, -2.0], [-float("inf"), torch.tensor(0.1).item()]]]
     assert same.tolist() == [0.1 + 2j] * 3
     assert torch.equal(as_parts(long).reshape(-1), many.double())
+
+
+def test_no_complex_numbers(evaluate):
+    text = """
+    util.func public @main() -> tensor<0xcomplex<f32>> {
+      %0 = arith.constant dense<> : tensor<0xcomplex<f32>>
+      util.return %0 : tensor<0xcomplex<f32>>
+    }
+    """
+    (made,) = evaluate(text)
+    assert made.shape == (0,) and made.is_complex()

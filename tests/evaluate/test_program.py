@@ -134,3 +134,39 @@ def test_floats_that_an_integer_op_is_given_are_exact(evaluate):
     (result,) = evaluate(text, *NUMBERS)
     tenth = torch.tensor(0.1).double()
     assert result.tolist() == [int(torch.floor(number / tenth)) for number in (7.0, 33554435.0, -7.0)]
+
+
+#: Divisions by %y and by %z of one %x, whose cast is the first one's: what is left of two that CSE went over.
+SHARED = """
+util.func public @main(%a: i32, %b: i32, %c: i32) -> (i32, i32) {
+  %0 = arith.sitofp %a : i32 to f32 loc("numtrace.1")
+  %1 = arith.sitofp %b : i32 to f32 loc("numtrace.1")
+  %2 = arith.divf %0, %1 : f32 loc("numtrace.1")
+  %3 = arith.fptosi %2 : f32 to i32 loc("numtrace.1")
+  %4 = arith.sitofp %c : i32 to f32 loc("numtrace.2")
+  %5 = arith.divf %0, %4 : f32 loc("numtrace.2")
+  %6 = arith.fptosi %5 : f32 to i32 loc("numtrace.2")
+  util.return %3, %6 : i32, i32
+}
+"""
+DIVIDED = [torch.tensor(number, dtype=torch.int32) for number in (33554435, 1, 1)]
+
+
+def test_integer_ops_that_share_a_cast_round_both(evaluate):
+    assert [value.item() for value in evaluate(SHARED, *DIVIDED)] == [33554436, 33554436]
+
+
+def test_a_float_op_that_shares_a_cast_with_an_integer_op_is_exact(evaluate):
+    """A division of floats and a cast of its own: that is what the source asks for, and the cast is both's."""
+    text = SHARED.replace(
+        'fptosi %5 : f32 to i32 loc("numtrace.2")', 'fptosi %5 : f32 to i32 loc("numtrace.3")'
+    )
+    assert [value.item() for value in evaluate(text, *DIVIDED)] == [33554435, 33554435]
+
+
+def test_what_the_body_of_a_source_op_does_is_exact(evaluate):
+    """It says itself that it computes in f32: its roundings are asked for."""
+    (result,) = evaluate(
+        DIVISION.replace('"numtrace.DIV"', '"numtrace.1"').replace('.1")', '.1"("body"))'), *NUMBERS
+    )
+    assert result.tolist() == [3, 33554435, -4]

@@ -96,6 +96,7 @@ def _clamped(op: Op, of: Comparison) -> Typed | None:
 
 def _beyond(value: Tensor, limit: Tensor, bound: Tensor, upper: bool) -> Tensor:
     """How far a clamped value may be off: by no more than it is, and not at all where that does not reach the limit."""
+    value, limit = value.double(), limit.double()  # their own type may lose what is left of the difference
     reached = (value - limit if upper else limit - value).float()
     # Where the two cancel, both roundings of float32 are of the size of the bound.
     return torch.minimum(bound, reached.add_(bound, alpha=1 + 2.0**-22).clamp_min_(0.0))

@@ -1,7 +1,6 @@
 """``complex`` by the arithmetic on the parts that it is lowered to, each step rounded to their type.
 
-Source: MLIR's ``ConvertComplexToStandard``; tests/evaluate/typed/test_lowering.py looks at what IREE makes of it.
-Division, powers and functions have no bound.
+Source: MLIR's ``ConvertComplexToStandard``. Division, powers and functions have no bound.
 """
 
 from __future__ import annotations

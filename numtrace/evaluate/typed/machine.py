@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -75,9 +76,8 @@ class TypedMachine(Machine):
         except NotImplementedError as error:  # of torch: it has no maximum of f8, say
             raise UncoveredOp(op.name, f"torch does not compute it in its type ({error})") from None
         if op.whole and isinstance(value, Typed):
-            value = Typed(
-                value.wide, value.typed, value.bound, value.same
-            )  # its exact meaning is the typed one
+            # The source asks for no rounding here: what this rounds to is what it means.
+            value = replace(value, exact=value.wide)
         if len(op.results) == 1:
             env[op.results[0]] = value[0] if type(value) is tuple else value
         elif op.results:

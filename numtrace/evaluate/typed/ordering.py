@@ -45,6 +45,8 @@ def sort(op: Op, machine, *operands: Any) -> tuple[Typed, ...]:
         fn(op, machine, *(getattr(value, lane) for value in values)) for lane in ("exact", "typed")
     )
     keys = values[number]
+    if keys.shape[dim] == 0:
+        return tuple(Typed(*lanes) for lanes in zip(exact, typed, strict=True))
     error = keys.error.amax(dim, keepdim=True)
     doubt = _doubtful(typed[number].double(), error.double(), dim)
     order = torch.sort(keys.typed, dim=dim, descending=descending, stable=True).indices

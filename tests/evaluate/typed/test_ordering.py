@@ -50,6 +50,12 @@ def test_what_is_near_another_key_may_have_its_place(typed):
     assert typed(PLACES, given, POSITIONS).bound.tolist() == [0.0, math.inf, math.inf, 0.0]
 
 
+def test_nothing_in_order_is_nothing(typed):
+    empty = torch.empty(0)
+    keys = typed(KEYS.replace("<4x", "<0x"), empty, POSITIONS[:0])
+    assert keys.typed.tolist() == [] and keys.bound is None
+
+
 TOPK = """
 func.func @main(%a: tensor<4xf32>) -> TYPE {
   %low = arith.constant dense<0xFF800000> : tensor<2xf32>
