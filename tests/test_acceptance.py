@@ -22,7 +22,7 @@ from numtrace.dumps.schema import (
     Tool,
     Variant,
 )
-from numtrace.errors import UsageError
+from numtrace.errors import OutputError, UsageError
 
 _ENVIRONMENT = Environment(
     iree_compiler="3.13.0", iree_runtime="3.13.0", torch="2", cpu="c", flush_denormals=None, threads=None
@@ -102,6 +102,12 @@ def test_merging_keeps_what_is_there_and_its_notes(tmp_path: Path) -> None:
         (0.5, "issue 8"),
     ]
     assert "(2 known before)" in accept(larger, path, update=True).sentence(path)
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="/proc is where nobody can make a file")
+def test_a_file_that_cannot_be_written_is_called_no_directory() -> None:
+    with pytest.raises(OutputError, match=r"cannot write /proc/x\.json: .*: give another --out$"):
+        accept(report(variant("winograd", finding("conv"))), Path("/proc/x.json"))
 
 
 def test_one_variant_and_none(tmp_path: Path) -> None:
