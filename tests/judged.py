@@ -20,7 +20,8 @@ from numtrace.attribute.lanes import COMPILED, REFERENCE, Lanes
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.complex_numbers import as_parts, part_type
 from numtrace.evaluate.dispatch import entry_point
-from numtrace.evaluate.program import Op, Program
+from numtrace.evaluate.op import Op
+from numtrace.evaluate.program import Program
 from numtrace.evaluate.tensors import defined
 from numtrace.evaluate.typed.dispatch import typed_dispatch
 from numtrace.evaluate.typed.machine import TypedMachine

@@ -8,7 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from numtrace.evaluate.dispatch import entry_point
-from numtrace.evaluate.program import Block, Op, Program, walk
+from numtrace.evaluate.op import Block, Op, walk
+from numtrace.evaluate.program import Program
 
 _UNSTAMPED = "none"
 _UNNAMED = re.compile(r"@[\w$.]+")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from numtrace.evaluate.dispatch import entry_point
-from numtrace.evaluate.program import Block, Op, Program, reads, walk
+from numtrace.evaluate.op import Block, Op, reads, walk
+from numtrace.evaluate.program import Program
 
 #: Ops that jump at a threshold, or have an edge there: of a zero that is -1e-17 the root is no number, of one that is
 #: 1e-17 it is 3e-9.

@@ -19,7 +19,8 @@ from numtrace.attribute.decisions import decides_itself
 from numtrace.attribute.near_ties import MARGIN, Ties
 from numtrace.attribute.noise import DRIFT, SAMPLING, Noisy, element_sizes, signed_draw
 from numtrace.attribute.scalars import Constants, as_in_source
-from numtrace.evaluate.program import Op, Program
+from numtrace.evaluate.op import Op
+from numtrace.evaluate.program import Program
 
 #: So that no two doubts of one seed have the same noise.
 _STREAMS = count(1)

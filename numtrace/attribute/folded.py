@@ -21,7 +21,8 @@ from numtrace.errors import UncoveredOp
 from numtrace.evaluate.complex_numbers import as_parts, part_type
 from numtrace.evaluate.formats import float_format, ulp
 from numtrace.evaluate.machine import TERMINATORS, Machine
-from numtrace.evaluate.program import Op, Printed, Program
+from numtrace.evaluate.op import Op
+from numtrace.evaluate.program import Printed, Program
 from numtrace.evaluate.types import is_float, tensor_type
 
 #: Units in the last place of the largest element that are always rounding: a scalar truncated, a product rounded.

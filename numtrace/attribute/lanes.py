@@ -25,7 +25,8 @@ from iree.compiler import ir
 from numtrace.attribute.doubts import made
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.machine import TERMINATORS, Machine
-from numtrace.evaluate.program import Block, Op, Program, reads, walk
+from numtrace.evaluate.op import Block, Op, reads, walk
+from numtrace.evaluate.program import Program
 
 COMPILED, REFERENCE, EXACT, SOURCE, NOISY = "compiled", "reference", "exact", "source", "noisy"
 #: Lanes that hold only what differs from the reference lane.

@@ -17,7 +17,8 @@ from iree.compiler import ir
 
 from numtrace.attribute.decisions import decides
 from numtrace.evaluate.dispatch import tied_operands
-from numtrace.evaluate.program import Block, Op, Program, walk
+from numtrace.evaluate.op import Block, Op, walk
+from numtrace.evaluate.program import Program
 
 #: Ops that hand a tensor on, in another shape or place.
 _MOVES = frozenset(

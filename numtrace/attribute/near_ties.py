@@ -30,7 +30,8 @@ from numtrace.attribute.magnitude import largest
 from numtrace.attribute.matching import source_finals
 from numtrace.attribute.reference import Reference
 from numtrace.evaluate.machine import Machine
-from numtrace.evaluate.program import Op, Program, reads
+from numtrace.evaluate.op import Op, reads
+from numtrace.evaluate.program import Program
 
 #: A sum of many roundings may come to nothing by chance. Of :data:`SAMPLES` that are off by 16 times as much as two
 #: evaluations are apart (a winograd convolution's; most are by more), all are too small by this, times 1/16, for one

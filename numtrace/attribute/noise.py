@@ -26,7 +26,8 @@ from numtrace.attribute.near_ties import SAMPLES, Moment, Snapping, Ties, Values
 from numtrace.evaluate.complex_numbers import as_parts
 from numtrace.evaluate.machine import COMPUTING, Machine
 from numtrace.evaluate.nest import Nest
-from numtrace.evaluate.program import Op, Program
+from numtrace.evaluate.op import Op
+from numtrace.evaluate.program import Program
 
 #: What two evaluations in float64 are apart, of the largest element: winograd transforms and forty layers leave up to
 #: 2^-45. A changed eps or threshold of a network is larger than this, or lost in rounding.

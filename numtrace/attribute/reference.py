@@ -17,7 +17,8 @@ from torch import Tensor
 from numtrace.errors import ModelError
 from numtrace.evaluate.complex_numbers import as_parts
 from numtrace.evaluate.machine import TERMINATORS, Machine
-from numtrace.evaluate.program import Op, Program
+from numtrace.evaluate.op import Op
+from numtrace.evaluate.program import Program
 from numtrace.evaluate.torch_conversion import signless
 
 

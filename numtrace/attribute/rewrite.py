@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from numtrace.attribute.changes import changed_stamps, fingerprints
 from numtrace.attribute.sums import Sums, alike, function_stamps, only_stamp
-from numtrace.evaluate.program import Op, Program, reads
+from numtrace.evaluate.op import Op, reads
+from numtrace.evaluate.program import Program
 
 
 def changed_ops(before: Program, after: Program) -> list[int]:

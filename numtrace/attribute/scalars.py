@@ -12,7 +12,8 @@ import torch
 from iree.compiler import ir
 
 from numtrace.evaluate.formats import is_float_type, ulp
-from numtrace.evaluate.program import Op, Program, walk
+from numtrace.evaluate.op import Op, walk
+from numtrace.evaluate.program import Program
 from numtrace.evaluate.types import tensor_type
 
 

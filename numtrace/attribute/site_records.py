@@ -17,7 +17,8 @@ from numtrace.attribute.terms import site_terms
 from numtrace.attribute.verification import Result
 from numtrace.evaluate.complex_numbers import as_parts, part_type
 from numtrace.evaluate.dispatch import entry_point
-from numtrace.evaluate.program import Op, Program
+from numtrace.evaluate.op import Op
+from numtrace.evaluate.program import Program
 from numtrace.evaluate.tensors import defined
 from numtrace.evaluate.typed.dispatch import typed_dispatch
 from numtrace.evaluate.typed.machine import TypedMachine

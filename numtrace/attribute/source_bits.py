@@ -20,7 +20,8 @@ from numtrace.attribute.verification import Result, Verification
 from numtrace.evaluate.complex_numbers import as_parts, of_parts
 from numtrace.evaluate.dispatch import evaluate_dispatch
 from numtrace.evaluate.machine import Machine
-from numtrace.evaluate.program import Op, Program
+from numtrace.evaluate.op import Op
+from numtrace.evaluate.program import Program
 
 
 class SourceBits:

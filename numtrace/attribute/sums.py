@@ -10,7 +10,8 @@ from torch import Tensor
 from numtrace.attribute.floor import SEMANTIC_FLOOR
 from numtrace.evaluate.complex_numbers import as_parts
 from numtrace.evaluate.machine import Machine
-from numtrace.evaluate.program import Op, Program
+from numtrace.evaluate.op import Op
+from numtrace.evaluate.program import Program
 
 #: Sums of a value's elements: of |x|, of x, of x², of x³. A transpose, a reshape and a pad with zeros leave them.
 Sums = tuple[float, float, float, float]

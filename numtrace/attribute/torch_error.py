@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from numtrace.evaluate.machine import Machine
-from numtrace.evaluate.program import Op, Program
+from numtrace.evaluate.op import Op
+from numtrace.evaluate.program import Program
 from numtrace.evaluate.types import NATIVE
 
 #: Which operands of a torch op are contracted.

@@ -31,7 +31,8 @@ from numtrace.errors import NumtraceError, UncoveredOp
 from numtrace.evaluate.complex_numbers import as_parts, is_complex, of_parts
 from numtrace.evaluate.dispatch import entry_point, evaluate_dispatch
 from numtrace.evaluate.machine import TERMINATORS, Machine
-from numtrace.evaluate.program import Op, Program, walk
+from numtrace.evaluate.op import Op, walk
+from numtrace.evaluate.program import Program
 from numtrace.evaluate.typed.dispatch import typed_dispatch
 from numtrace.evaluate.typed.machine import TypedMachine
 from numtrace.evaluate.typed.value import Typed

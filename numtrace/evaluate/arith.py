@@ -8,7 +8,7 @@ from torch import Tensor
 from numtrace.errors import UncoveredOp, UndefinedResult
 from numtrace.evaluate.constants import constant_value
 from numtrace.evaluate.extremes import maximum, minimum
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import evaluates
 from numtrace.evaluate.types import NATIVE, tensor_type
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import threshold
 
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import evaluates
 
 # Predicates as numbered by arith::CmpFPredicate: 1-7 ordered, 8-14 the unordered ones.

@@ -8,7 +8,7 @@ import torch
 from iree.compiler import ir
 from torch import Tensor
 
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import evaluates
 from numtrace.evaluate.types import tensor_type
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from numtrace.errors import UncoveredOp, UndefinedResult
 from numtrace.evaluate.affine import value_at
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import evaluates
 from numtrace.evaluate.tensors import insert_slice, resolve, split
 

@@ -9,7 +9,7 @@ from iree.compiler import ir
 from torch import Tensor
 
 from numtrace.evaluate.machine import Machine
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import evaluates
 from numtrace.evaluate.tensors import copied, empty, mixed_window, result_shape, split, viewed, write
 from numtrace.evaluate.types import exact_dtype, tensor_type, widen

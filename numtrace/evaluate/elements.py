@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from numtrace.errors import UndefinedResult
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import evaluates
 from numtrace.evaluate.tensors import copied, split, write
 from numtrace.evaluate.types import widen

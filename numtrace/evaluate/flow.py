@@ -11,7 +11,7 @@ from torch import Tensor
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.complex_numbers import as_parts, of_parts, part_type
 from numtrace.evaluate.constants import constant_value
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import evaluates
 from numtrace.evaluate.tensors import copied, empty, result_shape, split, viewed, window, write
 from numtrace.evaluate.types import exact_dtype, tensor_type, widen

@@ -13,7 +13,7 @@ from torch import Tensor
 from numtrace.errors import UndefinedResult
 from numtrace.evaluate.complex_numbers import as_parts
 from numtrace.evaluate.formats import float_format
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import evaluates
 from numtrace.evaluate.types import tensor_type
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.affine import Domain, Linear, align, linear_map, loop_sizes, loop_view, loops_of
 from numtrace.evaluate.contraction import contract
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import evaluates
 
 # The matrices of F(6x6, 3x3) for the points 0, ±1, ±2, ±1/2, ∞: Lavin and Gray, "Fast Algorithms for

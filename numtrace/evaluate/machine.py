@@ -9,8 +9,9 @@ import torch
 
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.affine import Domain
+from numtrace.evaluate.op import Block, Op
 from numtrace.evaluate.overflow import Watch, leaves_float64
-from numtrace.evaluate.program import Block, Op, Program
+from numtrace.evaluate.program import Program
 from numtrace.evaluate.registry import lookup
 from numtrace.evaluate.types import widen
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from numtrace.evaluate.extremes import maximum, minimum
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import evaluates
 
 _UNARY = {

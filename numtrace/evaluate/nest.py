@@ -9,7 +9,7 @@ from typing import TypeVar
 from iree.compiler import ir
 
 from numtrace.evaluate.affine import Linear, linear_map, loop_sizes, loops_of
-from numtrace.evaluate.program import Block, Op, reads
+from numtrace.evaluate.op import Block, Op, reads
 from numtrace.evaluate.read_out import ReadOut
 from numtrace.evaluate.types import tensor_type
 

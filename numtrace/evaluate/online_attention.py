@@ -8,7 +8,7 @@ from torch import Tensor
 from numtrace.evaluate.affine import Linear, align, linear_map, loop_view
 from numtrace.evaluate.contraction import contract
 from numtrace.evaluate.linalg_ext import Attention
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import evaluates
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from numtrace.errors import UncoveredOp
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import evaluates
 
 #: arith.cmpf and arith.cmpi by their predicates, as numbered by MLIR: whether what they put first descends.

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 
 
 def _never(*operands: Tensor) -> Tensor:

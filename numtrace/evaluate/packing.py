@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from numtrace.errors import UncoveredOp, UndefinedResult
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import evaluates
 from numtrace.evaluate.tensors import resolve, split
 from numtrace.evaluate.types import widen

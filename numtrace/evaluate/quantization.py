@@ -10,7 +10,7 @@ from torch import Tensor
 
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.affine import Domain, align, linear_map, loop_sizes, loop_view
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import evaluates
 from numtrace.evaluate.types import integer_width, tensor_type
 

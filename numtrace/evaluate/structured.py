@@ -17,7 +17,7 @@ from numtrace.evaluate.affine import Domain, align, loop_view
 from numtrace.evaluate.contraction import contract
 from numtrace.evaluate.extremes import amax, amax_number, amin, amin_number, maximum, minimum
 from numtrace.evaluate.nest import Nest
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import evaluates
 
 #: Points of the loop nest that one temporary may have, so that a region's temporaries stay in the caches.

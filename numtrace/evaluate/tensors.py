@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from numtrace.errors import UncoveredOp, UndefinedResult
-from numtrace.evaluate.program import Op, reads
+from numtrace.evaluate.op import Op, reads
 from numtrace.evaluate.registry import evaluates
 from numtrace.evaluate.types import exact_dtype, static_shape, tensor_type, widen
 

@@ -10,7 +10,7 @@ import torch
 from iree.compiler import ir
 from torch import Tensor
 
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import evaluates
 
 #: What the bits of an unsigned tensor are called below the torch dialect.

@@ -17,7 +17,7 @@ from torch import Tensor
 from numtrace.errors import UncoveredOp, UndefinedResult
 from numtrace.evaluate.constants import constant_value
 from numtrace.evaluate.onnx_ops.registry import onnx_function
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import evaluates, evaluates_family
 from numtrace.evaluate.torch_conversion import torch_element
 from numtrace.evaluate.types import exact_dtype, tensor_type, widen

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from numtrace.errors import RunError, UncoveredOp
 from numtrace.evaluate.machine import TERMINATORS, Machine
-from numtrace.evaluate.program import Op, Program, reads
+from numtrace.evaluate.op import Op, reads
+from numtrace.evaluate.program import Program
 from numtrace.evaluate.types import NATIVE, tensor_type
 
 

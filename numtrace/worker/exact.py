@@ -21,8 +21,9 @@ from numtrace.attribute.scalars import as_in_source, rounded_constants, set_to_s
 from numtrace.attribute.summary import Summary
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.machine import Machine, MakeMachine
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.overflow import Watch
-from numtrace.evaluate.program import Op, Program
+from numtrace.evaluate.program import Program
 from numtrace.instrument.dtypes import to_torch
 from numtrace.worker.compilation import Variant
 from numtrace.worker.modules import arguments, entry, load_globals

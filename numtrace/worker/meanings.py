@@ -30,8 +30,9 @@ from numtrace.attribute.worth import is_rounding
 from numtrace.errors import ModelError, UncoveredOp
 from numtrace.evaluate.complex_numbers import as_parts
 from numtrace.evaluate.machine import MakeMachine
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.overflow import Watch
-from numtrace.evaluate.program import Op, Program
+from numtrace.evaluate.program import Program
 from numtrace.evaluate.torch_conversion import signless
 from numtrace.worker.modules import arguments, entry, load_globals
 from numtrace.worker.outcome import relative_gap, semantic_gap

@@ -12,7 +12,8 @@ from iree.compiler import ir
 from numtrace.errors import ModelError
 from numtrace.evaluate.constants import constant_value
 from numtrace.evaluate.flow import parameter_key
-from numtrace.evaluate.program import Op, Printed, Program, walk
+from numtrace.evaluate.op import Op, walk
+from numtrace.evaluate.program import Printed, Program
 from numtrace.evaluate.torch_conversion import signless
 from numtrace.evaluate.types import exact_dtype, tensor_type
 from numtrace.instrument.dtypes import to_torch

@@ -13,8 +13,9 @@ from numtrace.attribute.magnitude import largest, sizes
 from numtrace.attribute.outputs import largest_gap, output_record, worst_first
 from numtrace.attribute.summary import Summary
 from numtrace.errors import CompileError
+from numtrace.evaluate.op import walk
 from numtrace.evaluate.overflow import Watch
-from numtrace.evaluate.program import Program, walk
+from numtrace.evaluate.program import Program
 from numtrace.evaluate.torch_conversion import with_sign
 from numtrace.evaluate.types import tensor_type
 from numtrace.instrument.dtypes import to_numpy

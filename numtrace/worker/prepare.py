@@ -19,7 +19,8 @@ import numtrace.evaluate  # noqa: F401  (registers the ops)
 from numtrace.errors import CompileError, InputError, ModelError
 from numtrace.evaluate.device import require_reference_device
 from numtrace.evaluate.onnx_ops.registry import covers
-from numtrace.evaluate.program import Program, walk
+from numtrace.evaluate.op import walk
+from numtrace.evaluate.program import Program
 from numtrace.instrument.compiler import compile_file, phase
 from numtrace.instrument.devices import require_device
 from numtrace.instrument.dtypes import is_ml_dtype, numpy_dtype, to_numpy, to_torch, torch_dtype

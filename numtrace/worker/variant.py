@@ -238,7 +238,7 @@ def torch_error(
 
 def _narrowest(flow: Program) -> str | None:
     """bf16 or f16 where the program has tensors of it, f32 otherwise; None where torch has no like."""
-    from numtrace.evaluate.program import walk
+    from numtrace.evaluate.op import walk
 
     elements = {tensor_type(t)[1] for op in walk([flow.body]) for t in op.result_types}
     return next((dtype for dtype in ("bf16", "f16", "f32") if dtype in elements), None)

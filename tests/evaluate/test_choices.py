@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from numtrace.evaluate.machine import Machine
-from numtrace.evaluate.program import Program, walk
+from numtrace.evaluate.op import walk
+from numtrace.evaluate.program import Program
 from numtrace.evaluate.typed.machine import TypedMachine
 from numtrace.evaluate.typed.value import Typed
 

@@ -2,7 +2,8 @@ import sys
 
 import torch
 
-from numtrace.evaluate.program import Program, walk
+from numtrace.evaluate.op import walk
+from numtrace.evaluate.program import Program
 
 SOURCE = """
 #map = affine_map<(d0) -> (d0)>

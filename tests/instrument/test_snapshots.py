@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from numtrace.errors import CompileError
-from numtrace.evaluate.program import Program, walk
+from numtrace.evaluate.op import walk
+from numtrace.evaluate.program import Program
 from numtrace.instrument.snapshots import split, take
 
 HEAD = "// -----// IR Dump After {} //----- //\n"

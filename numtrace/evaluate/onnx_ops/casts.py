@@ -8,7 +8,7 @@ from torch import Tensor
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.formats import FORMATS
 from numtrace.evaluate.onnx_ops.registry import element, evaluates_onnx, given
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 
 #: Integers and booleans by what MLIR calls them.
 _WHOLE = {

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from numtrace.evaluate.onnx_ops.registry import evaluates_onnx, given
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 
 
 def _plain(function: Callable[..., Tensor]) -> Callable[..., Tensor]:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from numtrace.evaluate.constants import constant_value
 from numtrace.evaluate.onnx_ops.registry import evaluates_onnx, given
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.types import exact_dtype, tensor_type
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from numtrace.evaluate.onnx_ops.registry import evaluates_onnx, given
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 
 
 @evaluates_onnx("LpNormalization")

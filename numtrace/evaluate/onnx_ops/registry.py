@@ -15,7 +15,7 @@ import numpy as np
 from iree.compiler import ir
 
 from numtrace.errors import UncoveredOp
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 
 _PREFIX = "torch.onnx."
 _FUNCTIONS: dict[str, Callable] = {}

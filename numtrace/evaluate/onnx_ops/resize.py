@@ -7,7 +7,7 @@ from torch import Tensor
 
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.onnx_ops.registry import evaluates_onnx, given
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 
 #: Of a place in float32, in units of it and one: the scale's own rounding, its inverse's, a product's and a sum's.
 _PLACE_ERROR = 4 * 2.0**-24

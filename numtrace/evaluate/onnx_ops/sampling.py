@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.onnx_ops.registry import evaluates_onnx, given
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 
 #: ONNX's names (those before opset 20 too) and torch's.
 _MODES = {

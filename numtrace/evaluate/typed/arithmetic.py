@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from numtrace.evaluate.extremes import maximum, minimum
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.typed.casts import either_zero, or_zero
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import round_to, smallest, unit

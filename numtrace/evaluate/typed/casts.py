@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from numtrace.evaluate.formats import float_format
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import lookup
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.rounding import round_to, smallest, unit

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate import choices
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.typed.arithmetic import values_of
 from numtrace.evaluate.typed.registry import carries
 from numtrace.evaluate.typed.special import assumed, sure_nan

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from numtrace.evaluate.complex_numbers import part_type
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import lookup
 from numtrace.evaluate.typed.arithmetic import computed, correctly_rounded, of_product, of_sum, values_of
 from numtrace.evaluate.typed.registry import carries

@@ -26,7 +26,7 @@ from numtrace.evaluate.affine import Domain, align, loop_view, loops_of
 from numtrace.evaluate.contraction import contract
 from numtrace.evaluate.formats import float_format
 from numtrace.evaluate.linalg_ext import TRANSFORMS, Attention
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.typed.arithmetic import (
     computed,
     of_quotient,

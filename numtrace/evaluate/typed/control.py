@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from numtrace.evaluate.control import in_parallel
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.typed.moves import insert_slice
 from numtrace.evaluate.typed.registry import carries
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from numtrace.evaluate.complex_numbers import as_parts, of_parts
 from numtrace.evaluate.dispatch import entry_point, tied_operands
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.tensors import empty, mixed_window, result_shape, split
 from numtrace.evaluate.typed.machine import TypedMachine
 from numtrace.evaluate.typed.moves import written

@@ -13,7 +13,7 @@ import torch
 
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.fourier import checked_stage, halves, joined
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import lookup
 from numtrace.evaluate.typed.arithmetic import correctly_rounded, of_product, of_sum, values_of
 from numtrace.evaluate.typed.registry import carries

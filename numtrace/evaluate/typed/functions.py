@@ -10,7 +10,7 @@ from torch import Tensor
 
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.formats import float_format
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import lookup
 from numtrace.evaluate.typed.accuracy import Accuracy, accuracy
 from numtrace.evaluate.typed.arithmetic import (

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.machine import COMPUTING, Machine
-from numtrace.evaluate.program import Op, Program
+from numtrace.evaluate.op import Op
+from numtrace.evaluate.program import Program
 from numtrace.evaluate.registry import lookup
 from numtrace.evaluate.typed.moves import moved
 from numtrace.evaluate.typed.registry import rule_of

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.complex_numbers import of_parts
-from numtrace.evaluate.program import Op, reads
+from numtrace.evaluate.op import Op, reads
 from numtrace.evaluate.registry import lookup
 from numtrace.evaluate.tensors import copied, mixed_window, resolve, split, window, write
 from numtrace.evaluate.typed.registry import carries

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from numtrace.errors import UncoveredOp
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.ordering import order_key
-from numtrace.evaluate.program import Op
 from numtrace.evaluate.registry import lookup
 from numtrace.evaluate.typed.arithmetic import values_of
 from numtrace.evaluate.typed.registry import carries

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.typed.value import Typed, lift
 
 

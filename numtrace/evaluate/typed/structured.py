@@ -19,7 +19,7 @@ from numtrace.evaluate.complex_numbers import part_type
 from numtrace.evaluate.contraction import contract
 from numtrace.evaluate.linalg import STRUCTURED
 from numtrace.evaluate.nest import Nest
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.structured import REDUCTIONS, STRIPE, same_dtype
 from numtrace.evaluate.typed.casts import either_zero, narrowed, or_zero
 from numtrace.evaluate.typed.complex_numbers import in_two, of_two

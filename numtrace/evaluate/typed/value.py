@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from numtrace.evaluate.program import Op
+from numtrace.evaluate.op import Op
 from numtrace.evaluate.tensors import viewed
 from numtrace.evaluate.types import NATIVE, tensor_type, widen
 
