@@ -21,7 +21,7 @@ from numtrace.errors import UncoveredOp
 from numtrace.evaluate.complex_numbers import as_parts, part_type
 from numtrace.evaluate.formats import float_format, ulp
 from numtrace.evaluate.machine import TERMINATORS, Machine
-from numtrace.evaluate.op import Op
+from numtrace.evaluate.op import Op, captures
 from numtrace.evaluate.program import Printed, Program
 from numtrace.evaluate.types import is_float, tensor_type
 
@@ -108,7 +108,7 @@ def data_free_values(
     machine.float_dtype = dtype
     found: dict[int, list[Tensor]] = {}
     for op in function.regions[0].ops:
-        if op.name in TERMINATORS or any(slot not in machine.env for slot in op.operands):
+        if op.name in TERMINATORS or not machine.env.keys() >= captures(op):
             continue
         if op.name.startswith("util.global"):
             continue  # a parameter: nothing is folded from it

@@ -6,6 +6,8 @@ dimensions, and integers have no sign of their own: the ops say how they read th
 
 from __future__ import annotations
 
+import re
+
 import torch
 from iree.compiler import ir
 from torch import Tensor
@@ -37,6 +39,14 @@ def with_sign(value: Tensor, element: str) -> Tensor:
 def torch_element(type_: ir.Type) -> str:
     """The element name of a tensor of the torch dialect: ``si64`` of ``!torch.vtensor<[2,3],si64>``."""
     return str(type_).rpartition(",")[2].removesuffix(">")
+
+
+def torch_shape(type_: ir.Type) -> list[int | None] | None:
+    """The sizes in a tensor type of the torch dialect, None for a dynamic one; None where it has no sizes."""
+    found = re.search(r"vtensor<\[([0-9?,]*)\]", str(type_))
+    if found is None:
+        return None
+    return [None if size == "?" else int(size) for size in found[1].split(",") if size]
 
 
 @evaluates("torch_c.to_builtin_tensor")

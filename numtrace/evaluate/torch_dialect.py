@@ -8,6 +8,7 @@ become float64 (a cast between float types is the identity), everything else is 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from numtrace.evaluate.constants import constant_value
 from numtrace.evaluate.onnx_ops.registry import onnx_function
 from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import evaluates, evaluates_family
-from numtrace.evaluate.torch_conversion import torch_element
+from numtrace.evaluate.torch_conversion import torch_element, torch_shape
 from numtrace.evaluate.types import exact_dtype, tensor_type, widen
 
 #: c10::ScalarType as the torch dialect's integer constants carry it.
@@ -85,8 +86,32 @@ def operator(op: Op, machine, *operands: Any) -> Any:
             IndexError,
         ) as error:  # torch's, of types that it does not have
             raise UncoveredOp(name, str(error).splitlines()[0][:200]) from None
-        return made[: len(op.results)] if isinstance(made, tuple) else made  # the last ones may be left out
+        made = (
+            made[: len(op.results)] if isinstance(made, tuple) else (made,)
+        )  # the last ones may be left out
+        _require_shapes(op, name, made)
+        return made
     return _call(op, name, machine, operands)
+
+
+def _require_shapes(op: Op, name: str, made: Sequence[Any]) -> None:
+    """A program may say of an operator what its text does not: of a pooling, one more window.
+
+    Raises:
+        UncoveredOp: a result is not of the shape that the program has for it.
+    """
+    for value, type_ in zip(made, op.result_types, strict=True):
+        declared = torch_shape(type_)
+        if declared is None or not isinstance(value, Tensor):
+            continue
+        sizes = [*value.shape]
+        if len(declared) != len(sizes) or any(
+            a not in (None, b) for a, b in zip(declared, sizes, strict=True)
+        ):
+            shown = ["?" if size is None else size for size in declared]
+            raise UncoveredOp(
+                name, f"by its definition its result is of shape {sizes}, in the program of {shown}"
+            )
 
 
 @evaluates_family("torch.aten.", "torch.prims.")

@@ -61,12 +61,18 @@ def read(path: Path) -> Imported:
     except Exception as error:
         tell(error)
         raise ModelError(f"IREE's importer cannot take {path.name}: {cause(error)}") from None
-    keys = _refer_to_parameters(module)
+    keys = _refer_to_parameters(module, {symbol: name for name, symbol in importer.globals})
     _place(module, modules)
     parameters = {}
     for name, symbol in importer.globals:
-        array = onnx.numpy_helper.to_array(info.main_graph.initializer_map[name], base_dir=str(path.parent))
-        parameters[keys[symbol]] = np.asarray(array)
+        tensor = info.main_graph.initializer_map[name]
+        try:
+            parameters[keys[symbol]] = np.asarray(
+                onnx.numpy_helper.to_array(tensor, base_dir=str(path.parent))
+            )
+        except (ValueError, OSError, onnx.checker.ValidationError) as error:
+            tell(error)
+            raise ModelError(f"the elements of {name} cannot be read: {cause(error)}") from None
     return Imported(module.get_asm(enable_debug_info=True), parameters)
 
 
@@ -138,17 +144,25 @@ def _module(node: NodeProto) -> str:
     return ".".join(re.split(r"/+", node.name.strip("/"))[:-1])
 
 
-def _refer_to_parameters(module: ir.Operation) -> dict[str, str]:
-    """Spells the parameters as ``#flow.parameter.named``; the key of each global's."""
-    keys = {}
+def _refer_to_parameters(module: ir.Operation, names: dict[str, str]) -> dict[str, str]:
+    """Spells the parameters as ``#flow.parameter.named``; the key of each global's.
+
+    ``names`` are the initialisers' by symbol. One that MLIR's attribute would have to escape, which it does not, is
+    called by its number.
+    """
+    keys: dict[str, str] = {}
     for view in module.regions[0].blocks[0].operations:
         op = view.operation
         if op.name == "util.global":
             symbol = op.attributes["sym_name"].value
-            named = re.sub(r"^#\w+\.parameter", "#flow.parameter", str(op.attributes["initial_value"]))
+            name = names[symbol]
+            plain = name.isprintable() and not {*name} & {*'"\\'}
+            key = name if plain else f"initializer {len(keys)}"
+            type_ = ir.TypeAttr(op.attributes["type"]).value
+            named = f'#flow.parameter.named<"{SCOPE}"::"{key}"> : {type_}'
             op.attributes["initial_value"] = ir.Attribute.parse(named, module.context)
-            keys[symbol] = named[: named.rindex('"> : ')].partition('"::"')[2]
-            op.location = ir.Location.name(keys[symbol], context=module.context)
+            keys[symbol] = key
+            op.location = ir.Location.name(name, context=module.context)
     return keys
 
 

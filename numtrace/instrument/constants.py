@@ -39,15 +39,19 @@ def externalise(module: ir.Module, archive: Path) -> bool:
 #: A resource as MLIR prints it: four bytes of alignment, then the elements.
 _RESOURCE = re.compile(r'([\w.$-]+|"[^"]*"): "0x[0-9A-Fa-f]{8}([0-9A-Fa-f]*)"')
 
+#: Where an op's literal is: of ``torch.operator``, that of ``onnx.Constant``.
+_LITERALS = {"torch.vtensor.literal": "value", "torch.operator": "torch.onnx.value"}
+
 
 def _spell_out(module: ir.Module) -> None:
-    """Integers of the torch dialect that lie in a resource as elements of the attribute itself: the bindings read no
-    resource, and the outlining pass knows no such literal."""
-    literals = []
+    """What lies in a resource as elements of the attribute itself, of integers of the torch dialect and constants of
+    ONNX: the bindings read no resource, and the outlining pass knows no such literal."""
+    literals: list[tuple[ir.Operation, str]] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "torch.vtensor.literal" and str(op.attributes["value"]).startswith("dense_resource<"):
-            literals.append(op)
+        key = _LITERALS.get(op.name, "")
+        if key in op.attributes and str(op.attributes[key]).startswith("dense_resource<"):
+            literals.append((op, key))
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
@@ -55,14 +59,14 @@ def _spell_out(module: ir.Module) -> None:
         return
     _, _, section = module.operation.get_asm().rpartition("{-#")
     blobs = dict(_RESOURCE.findall(section))
-    for op in literals:
-        value = op.attributes["value"]
+    for op, key in literals:
+        value = op.attributes[key]
         name = str(value).removeprefix("dense_resource<").rpartition("> : ")[0]
         data = blobs.get(name)
         if data is None:
-            raise ModelError(f"the resource {name} of a torch.vtensor.literal is not in the file")
+            raise ModelError(f"the resource {name} of a {op.name} is not in the file")
         with module.context:
-            op.attributes["value"] = _dense(ir.RankedTensorType(value.type), data)
+            op.attributes[key] = _dense(ir.RankedTensorType(value.type), data)
 
 
 def _dense(type_: ir.RankedTensorType, data: str) -> ir.Attribute:
