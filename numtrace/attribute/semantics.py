@@ -97,7 +97,7 @@ def semantic_findings(
         "output_max_abs": found.max_abs if found else 0.0,
         "output_rel_l2": norm if found else 0.0,
     }
-    findings = [common | at_op for at_op in _by_op(own, changed, blamed)]
+    findings = [common | at_op for at_op in _by_op(own, changed or record.get("read_otherwise", ()), blamed)]
     if found and not record["tainted"] and (not findings or _unsited(record, baseline)):
         findings.append(common | _at_outputs(record, found if not findings else None))
     return [*findings, *constants]
@@ -139,7 +139,8 @@ def _semantic(site: dict[str, Any]) -> dict[str, Any]:
 def _by_op(
     sites: Sequence[dict[str, Any]], changed: Collection[int], blamed: Collection[str]
 ) -> Iterable[dict[str, Any]]:
-    """By the source op that can have made a site differ: of those at work in it the changed ones, else its root.
+    """By the source op that can have made a site differ: of those at work in it the changed ones (in a baseline, those
+    that IREE reads otherwise), else its root.
 
     A site that several can have made counts for each of them: none may hide behind another.
     """

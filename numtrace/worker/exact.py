@@ -17,7 +17,13 @@ from numtrace.attribute.matching import source_finals
 from numtrace.attribute.near_ties import Snapping, Ties, decided_values
 from numtrace.attribute.noise import measured
 from numtrace.attribute.reference import Reference
-from numtrace.attribute.scalars import as_in_source, rounded_constants, set_to_source, source_scalars
+from numtrace.attribute.scalars import (
+    as_in_source,
+    derived_constants,
+    rounded_constants,
+    set_to_source,
+    source_scalars,
+)
 from numtrace.attribute.summary import Summary
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.machine import Machine, MakeMachine
@@ -29,17 +35,36 @@ from numtrace.worker.compilation import Variant
 from numtrace.worker.modules import arguments, entry, load_globals
 
 
-def make_reference(variant: Variant, params, inputs: list[Tensor], wanted: list[int]) -> Reference:
-    stage, program, function = _reference_program(variant)
+def make_reference(
+    variant: Variant,
+    params,
+    inputs: list[Tensor],
+    wanted: list[int],
+    stage: str | None = None,
+    derived: bool = False,
+) -> Reference:
+    """Evaluates what the source means; with a ``stage`` given, what the program there does.
+
+    ``derived``: with the constants that the lowering computed as exact as they may be meant, which is a guess.
+    """
+    stage, program, function = _reference_program(variant, stage)
+    if derived:
+        for body in (function, *program.initializers):
+            set_to_source(derived_constants(body, []))
     finals = source_finals(program, function, stage)
     return Reference(
         program, function, arguments(function, inputs), load_globals(program, params), finals, wanted
     )
 
 
-def _reference_program(variant: Variant) -> tuple[str, Program, Op]:
+def source_function(variant: Variant) -> Op:
+    """The entry function as the source has it."""
+    return _reference_program(variant, "source")[2]
+
+
+def _reference_program(variant: Variant, stage: str | None = None) -> tuple[str, Program, Op]:
     """What the reference is evaluated from: its stage, and its function."""
-    stage = "input" if variant.job["reference"] == "self" else "source"
+    stage = stage or ("input" if variant.job["reference"] == "self" else "source")
     program = Program.parse((variant.shared / f"{stage}.mlir").read_text(encoding="utf-8"))
     function = entry(program, variant.job["function"])
     if stage == "input":

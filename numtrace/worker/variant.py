@@ -40,6 +40,7 @@ from numtrace.worker.hearing import hear_noise
 from numtrace.worker.modules import archives, arguments, entry, load_globals
 from numtrace.worker.outcome import outcome_fields
 from numtrace.worker.prepare import stored_inputs
+from numtrace.worker.read_otherwise import read_otherwise
 from numtrace.worker.repeats import repeats
 from numtrace.worker.witness import same_bits
 
@@ -129,6 +130,7 @@ def _run(variant: Variant) -> None:
         repeats=again,
         torch_same_dtype=same_dtype,
         spread=spread,
+        read_otherwise=read_otherwise(variant, records, params, inputs),
         findings=findings,
         timings={
             "compile_s": compiled_s,
