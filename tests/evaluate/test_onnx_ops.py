@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 import torch
 
-from numtrace.errors import UncoveredOp
+from numtrace.errors import UncoveredOp, UndefinedResult
 from numtrace.evaluate.onnx_ops.registry import covers
 
 
@@ -121,6 +122,34 @@ def test_casts(onnx):
         True,
         False,
     ]
+
+
+@pytest.mark.parametrize(
+    ("number", "to", "type_"), [(math.nan, 6, "si32"), (2.0**31, 6, "si32"), (-1.0, 2, "ui8")]
+)
+def test_a_cast_that_onnx_does_not_define(onnx, number: float, to: int, type_: str):
+    with pytest.raises(UndefinedResult, match=re.escape(f"1 numbers, such as {number:g},")):
+        onnx("Cast", one("to", to), f"[2],{type_}", ("[2],f32", torch.tensor([1.0, number])))
+
+
+def test_the_ends_of_an_integers_range_are_in_it(onnx):
+    x = torch.tensor([-(2.0**31), 2.0**31 - 128, -0.9])
+    assert onnx("Cast", one("to", 6), "[3],si32", ("[3],f32", x)).tolist() == [-(2**31), 2**31 - 128, 0]
+    assert onnx("Cast", one("to", 2), "[2],ui8", ("[2],f32", torch.tensor([-0.9, 255.5]))).tolist() == [
+        0,
+        255,
+    ]
+
+
+def test_a_result_of_another_shape_than_the_program_has_is_none(onnx):
+    """Of 4 elements two windows of 2 by 2 are within, and no third begins beyond the one element of padding."""
+    x = ("[1,1,4],f32", torch.ones(1, 1, 4))
+    attributes = (
+        f"{ints('kernel_shape', 2)}, {ints('strides', 2)}, {ints('pads', 0, 1)}, {one('ceil_mode', 1)}"
+    )
+    assert onnx("AveragePool", attributes, "[1,1,2],f32", x).tolist() == [[[1.0, 1.0]]]
+    with pytest.raises(UncoveredOp, match=r"shape \[1, 1, 2\], in the program of \[1, 1, 3\]"):
+        onnx("AveragePool", attributes, "[1,1,3],f32", x)
 
 
 def test_resize_by_the_length_that_the_scale_gives(onnx):
