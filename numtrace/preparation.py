@@ -15,6 +15,7 @@ from numtrace.dumps.rundir import RunDirectory, default_path
 from numtrace.errors import OutputError, UsageError
 from numtrace.importers.sources import kind_of, short_name
 from numtrace.importing import import_source
+from numtrace.instrument.inputs import range_drawn_from
 from numtrace.report.progress import Progress
 from numtrace.request import Request
 from numtrace.workers import Worker, raised
@@ -95,7 +96,12 @@ def _inputs(request: Request, model: Model) -> list[str]:
 
 def _sources(request: Request, model: Model, event: dict[str, Any]) -> list[str]:
     given = list(request.inputs) or ["example"] * len(_inputs(request, model))
-    return given or [f"seed {request.seed}"] * len(event["arguments"])
+    return given or [_seeded(request.seed, argument["dtype"]) for argument in event["arguments"]]
+
+
+def _seeded(seed: int, dtype: str) -> str:
+    drawn = range_drawn_from(dtype)
+    return f"seed {seed}" if drawn is None else f"seed {seed}, from {drawn[0]} to {drawn[1]}"
 
 
 def find_model(request: Request, progress: Progress) -> Model:

@@ -17,10 +17,10 @@ from numtrace.instrument.tensor_type import TensorType
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["RANDOM_INTEGERS", "TensorType", "given_inputs", "load_golden", "load_inputs"]
+__all__ = ["TensorType", "given_inputs", "load_golden", "load_inputs", "range_drawn_from"]
 
-#: Seeded integers are drawn from [0, this): small enough to serve as indices, lengths and token numbers.
-RANDOM_INTEGERS = 10
+#: Seeded integers of 32 and 64 bits are drawn from [0, this): indices, lengths and token numbers are of this width.
+_SMALL = 10
 
 
 def load_inputs(
@@ -29,8 +29,9 @@ def load_inputs(
     """One tensor per input of ``signature``, of its dtype, and notices for the user.
 
     ``specs`` are the values of ``--input`` in order; with none the inputs are random: floats standard normal
-    (drawn in f32, so that models that differ in dtype only see the same numbers), integers from [0, 10), fair
-    bools; the same for the same seed. InputError: count, shape or dtype differ, a file is missing or broken.
+    (drawn in f32, so that models that differ in dtype only see the same numbers), integers uniform over
+    :func:`range_drawn_from`, fair bools; the same for the same seed.
+    InputError: count, shape or dtype differ, a file is missing or broken.
     """
     if not specs:
         return _random_inputs(signature, seed), []
@@ -85,6 +86,21 @@ def load_golden(path: Path | Sequence[Path], types: Sequence[TensorType]) -> lis
     return tensors
 
 
+def range_drawn_from(dtype: str) -> tuple[int, int] | None:
+    """The least and the largest seeded integer of element type ``dtype``; None where it is no integer.
+
+    Of 8 and 16 bits every value is drawn: they hold data, quantized or of images, and a pass that takes an unsigned
+    number for a signed one is only seen where the highest bit is set.
+    """
+    kind = dtypes.numpy_dtype(dtype)
+    if kind.kind not in "iu":
+        return None
+    if kind.itemsize > 2:
+        return 0, _SMALL - 1
+    info = np.iinfo(kind)
+    return int(info.min), int(info.max)
+
+
 def _random_inputs(signature: Sequence[TensorType], seed: int) -> list[torch.Tensor]:
     import torch
 
@@ -97,8 +113,8 @@ def _random_inputs(signature: Sequence[TensorType], seed: int) -> list[torch.Ten
         if dtypes.is_float(type_.dtype):
             drawn = torch.randn(shape, generator=generator)
         else:
-            bound = 2 if dtype == torch.bool else RANDOM_INTEGERS
-            drawn = torch.randint(bound, shape, generator=generator)
+            least, largest = range_drawn_from(type_.dtype) or (0, 1)
+            drawn = torch.randint(least, largest + 1, shape, generator=generator)
         tensors.append(drawn.to(dtype))
     return tensors
 
