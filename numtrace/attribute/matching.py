@@ -265,7 +265,7 @@ def _yielded(op: Op, uses: Uses, index: int) -> Op | int | None:
 class Pairing:
     """Dispatches of ``flow`` with those of ``dispatch-creation`` that they were formed as, in order.
 
-    A later phase may drop or add one: a pair has the same root and as many results.
+    A later phase may drop or add one: a pair has the same root and as many results, of the rank that was stored.
     """
 
     def __init__(self, formed: Sequence[Formed]):
@@ -275,10 +275,18 @@ class Pairing:
         """The formed dispatch of ``dispatch``; without one, what its own location says."""
         for position, formed in enumerate(self._left):
             same = formed.root is None or formed.root in dispatch.stamps
-            if same and len(formed.holdings) == len(dispatch.results):
+            if same and _holds(formed, dispatch):
                 del self._left[: position + 1]
                 return formed
         return Formed(dispatch.stamps, dispatch.stamps[0] if dispatch.stamps else None)
+
+
+def _holds(formed: Formed, dispatch: Op) -> bool:
+    windows = [held.window for held in formed.holdings]
+    if len(windows) != len(dispatch.results):
+        return False
+    ranks = (len(dispatch.static_shape(index)) for index in range(len(windows)))
+    return all(window is None or len(window[0]) == rank for window, rank in zip(windows, ranks, strict=True))
 
 
 def permutes(body: Op) -> bool:

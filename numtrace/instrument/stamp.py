@@ -12,7 +12,10 @@ _FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
 
 
 #: Ops whose regions hold ops in their own right; what is inside any other op belongs to it.
-_CONTAINERS = ("builtin.module", "func.func", "util.func", "util.initializer", "scf.", "torch.prim.", "cf.")
+_CONTAINERS = (
+    "builtin.module", "func.func", "util.func", "util.initializer", "scf.", "cf.", "torch.prim.", "torch.operator",
+    "stablehlo.case", "stablehlo.if", "stablehlo.while", "tosa.cond_if", "tosa.while_loop",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
