@@ -118,6 +118,7 @@ class History:
             ),
             findings=msgspec.convert(event["findings"], list[schema.Finding]),
             constants=msgspec.convert(event["constants"], list[schema.Constant]),
+            places=event["places"],
             coverage=coverage(sites),
             traced_equal=event["traced_equal"],
             repeats=None if event["repeats"] is None else msgspec.convert(event["repeats"], schema.Repeats),

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from iree.compiler import ir
@@ -29,9 +30,23 @@ class Rounded:
     def rel(self) -> float:
         return abs(self.stored - self.source) / abs(self.source)
 
+    def set(self, op: Op) -> None:
+        shape, _ = tensor_type(op.result_types[0])
+        op.cache["value"] = torch.full(shape, self.source, dtype=torch.float64)  # type: ignore[arg-type]
 
-#: Constants of a program that were rounded, with what the source has for them.
-Constants = Sequence[tuple[Op, Rounded]]
+    def unset(self, op: Op) -> None:
+        op.cache.pop("value", None)
+
+
+class Exact(Protocol):
+    """How an op is evaluated that a lowering made with a rounding, as the source has it."""
+
+    def set(self, op: Op) -> None: ...
+    def unset(self, op: Op) -> None: ...
+
+
+#: Ops of a program that a lowering rounded, with what the source has for them.
+Constants = Sequence[tuple[Op, Exact]]
 
 #: The float scalars of the source by the stamp of each op that uses them.
 Scalars = Mapping[int, frozenset[float]]
@@ -66,14 +81,14 @@ def _scalar(op: Op) -> float | None:
     return None
 
 
-def rounded_constants(body: Op, scalars: Scalars) -> list[tuple[Op, Rounded]]:
+def rounded_constants(body: Op, scalars: Scalars, places: Sequence[Op] = ()) -> list[tuple[Op, Rounded]]:
     """The float constants in ``body`` that stand for a scalar of the source, but are not equal to it.
 
     A constant stands for a scalar when an op that reads it comes from a source op that uses that scalar, and the
-    two are one unit in the last place apart at most.
+    two are one unit in the last place apart at most. Of what index arithmetic alone reads those that ``places`` do.
     """
     found = []
-    for op, stored, element, stamps in _constants(body):
+    for op, stored, element, stamps in _constants(body, places):
         near = [
             scalar
             for stamp in stamps
@@ -85,14 +100,14 @@ def rounded_constants(body: Op, scalars: Scalars) -> list[tuple[Op, Rounded]]:
     return found
 
 
-def derived_constants(body: Op, known: Iterable[Op]) -> list[tuple[Op, Rounded]]:
+def derived_constants(body: Op, known: Iterable[Op], places: Sequence[Op] = ()) -> list[tuple[Op, Rounded]]:
     """Constants that a lowering computed and then rounded, such as √2 in GELU or 1/√d in attention.
 
     A guess, to be believed only when the program with these values agrees with the source's: the stored value
-    must be the correctly rounded or truncated one of a short decimal, or of a closed form.
+    must be the correctly rounded or truncated one of a short decimal, or of a closed form. ``places`` as above.
     """
     found, skip = [], set(map(id, known))
-    for op, stored, element, _ in _constants(body):
+    for op, stored, element, _ in _constants(body, places):
         if id(op) in skip or not stored or not math.isfinite(stored) or float(stored * 2**12).is_integer():
             continue
         near = [
@@ -122,8 +137,12 @@ def _rounded(source: float, stored: float, element: str) -> Rounded:
     return Rounded(source, stored, abs(stored - source) > _ulp(source, element) / 2)
 
 
-def _constants(body: Op) -> Iterator[tuple[Op, float, str, frozenset[int]]]:
-    """The narrow float constants that data is computed with: the op, its value, its type, its readers' stamps."""
+def _constants(body: Op, places: Sequence[Op]) -> Iterator[tuple[Op, float, str, frozenset[int]]]:
+    """The narrow float constants that data is computed with, or, if there are any, only ``places``.
+
+    Each as the op, its value, its type, its readers' stamps.
+    """
+    known = {*map(id, places)}
     readers: dict[int, list[Op]] = defaultdict(list)
     for op in walk(body.regions):
         for slot in op.operands:
@@ -133,8 +152,11 @@ def _constants(body: Op) -> Iterator[tuple[Op, float, str, frozenset[int]]]:
             continue
         element = tensor_type(op.result_types[0])[1]
         reading = readers[op.results[0]]
+        if not is_float_type(element) or element == "f64":
+            continue
         # What only index arithmetic reads is evaluated as typed, whatever the source's scalar was.
-        if not is_float_type(element) or element == "f64" or all(reader.typed for reader in reading):
+        indexes = all(reader.typed for reader in reading)
+        if indexes != bool(known) or (known and not any(id(reader) in known for reader in reading)):
             continue
         yield op, stored, element, frozenset(stamp for reader in (*reading, op) for stamp in reader.stamps)
 
@@ -144,18 +166,17 @@ def _ulp(value: float, element: str) -> float:
 
 
 def set_to_source(constants: Constants) -> None:
-    """Has the constants evaluated with the values of the source from now on."""
-    for op, rounded in constants:
-        shape, _ = tensor_type(op.result_types[0])
-        op.cache["value"] = torch.full(shape, rounded.source, dtype=torch.float64)  # type: ignore[arg-type]
+    """Has the ops evaluated as the source has them from now on."""
+    for op, exact in constants:
+        exact.set(op)
 
 
 @contextmanager
 def as_in_source(constants: Constants) -> Iterator[None]:
-    """Evaluates the constants with the values of the source while the context lasts."""
+    """Evaluates the ops as the source has them while the context lasts."""
     set_to_source(constants)
     try:
         yield
     finally:
-        for op, _ in constants:
-            op.cache.pop("value", None)
+        for op, exact in constants:
+            exact.unset(op)

@@ -205,10 +205,11 @@ def _unsited(record: dict[str, Any], baseline: dict[str, Any] | None) -> bool:
 
 
 def _constants(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """The finding on constants that the lowering rounded, where they cost more than rounding."""
+    """The finding on constants and places that the lowering rounded, where they cost more than rounding."""
     if not costly_constants(record):
         return []
-    ops = list(dict.fromkeys(one["op"] for one in (*record["constants"], *record["folded"]))) or [OUTPUTS]
+    named = [one["op"] for one in (*record["constants"], *record["folded"])]
+    ops = list(dict.fromkeys((*named, *record["places"]))) or [OUTPUTS]
     worth, torch_error = record["split"]["semantic"]["constant"], record["torch_same_dtype"]
     text = (
         f"the constants that it rounded are worth {worth:.3g} at the output, where torch in "

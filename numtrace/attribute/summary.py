@@ -19,6 +19,7 @@ class Summary:
         default_factory=list
     )  # per output: sites whose difference it carries
     constants: dict[Rounded, list[str]] = field(default_factory=dict)
+    places: dict[str, None] = field(default_factory=dict)  # source ops whose index arithmetic was rounded
     origin: tuple[str, str] | None = None
     disagrees: bool = False  # whether the reference is finite at the origin
     amended: dict[str, str] = field(default_factory=dict)

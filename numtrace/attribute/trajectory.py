@@ -12,17 +12,11 @@ from torch import Tensor
 
 from numtrace.attribute.agreement import agrees
 from numtrace.attribute.amendments import REWRITTEN
+from numtrace.attribute.guesses import Guesses, differing
 from numtrace.attribute.lanes import COMPILED, EXACT, REFERENCE, Lanes, Tag, same_values
 from numtrace.attribute.matching import Formed, Holding, Pairing, permutes
-from numtrace.attribute.near_ties import Values
 from numtrace.attribute.reference import Reference
-from numtrace.attribute.scalars import (
-    Rounded,
-    Scalars,
-    as_in_source,
-    derived_constants,
-    rounded_constants,
-)
+from numtrace.attribute.scalars import Constants, Rounded, Scalars, as_in_source, rounded_constants
 from numtrace.attribute.site_records import Emit, Names, SiteRecords
 from numtrace.attribute.source_bits import SourceBits
 from numtrace.attribute.summary import Summary
@@ -67,7 +61,8 @@ class Trajectory:
         self._source = SourceBits(program, self.lanes, reference)
         self._records = SiteRecords(program, self.lanes, names, self.summary, emit)
         self._scalars = scalars
-        self._constants: dict[str, list[tuple[Op, Rounded]]] = {}
+        self._constants: dict[str, Constants] = {}
+        self._guesses = Guesses(program, self.lanes, self._source, self._verification, scalars)
         self._typed = TypedMachine(program, sharp=False)
         self._walk = self._run(function, arguments)
         self._expected: str | None = next(self._walk, None)
@@ -98,8 +93,8 @@ class Trajectory:
         return self.summary
 
     @property
-    def constants(self) -> list[tuple[Op, Rounded]]:
-        """All scalars that stand for others of the source."""
+    def constants(self) -> Constants:
+        """All ops that are not as in the source, and how they are there."""
         return [pair for pairs in self._constants.values() for pair in pairs]
 
     def settle_outputs(self, expected: list[Tensor]) -> None:
@@ -154,11 +149,14 @@ class Trajectory:
         for result in results:
             self._verification.match(result, upstream)
         source = self._source.begin(formed, results)
-        if _differing(results):
+        if differing(results):
             before = [replace(result) for result in results]
             self._source.settle(op, source, results, upstream, self._constants[entry_point(op)])
-            if _differing(results):
-                results = self._with_derived_constants(op, formed, source, before, results, upstream)
+            if differing(results):
+                known = self._constants[entry_point(op)]
+                results, guessed = self._guesses.explain(op, source, before, results, upstream, known)
+                self._constants[entry_point(op)] = [*known, *guessed]
+                self._note_constants(guessed, formed)
             self.summary.near_ties += sum(result.near_ties for result in results)
         for index, result in enumerate(results):
             self._records.report(op, formed, f"{site}.{index}", result, upstream)
@@ -221,56 +219,12 @@ class Trajectory:
             self.summary.unbounded[body] = str(error)
             return None
 
-    def _with_derived_constants(
-        self,
-        op: Op,
-        formed: Formed,
-        source: Values,
-        before: list[Result],
-        results: list[Result],
-        upstream: Tag,
-    ) -> list[Result]:
-        """The results judged again with what the lowering's own constants may stand for; as they were if that fails.
-
-        ``before``: as they were before near ties were settled, by ``source``.
-        One that explains a result may be the source's own number in another's op: it is left out again where fewer
-        results differ without.
-        """
-        body = entry_point(op)
-        known = self._constants[body]
-        derived = derived_constants(self.program.executables[body], [constant for constant, _ in known])
-        if not derived:
-            return results
-        inputs = [self.lanes.get(REFERENCE, slot) for slot in op.operands]
-
-        def judged(constants: list[tuple[Op, Rounded]]) -> list[Result]:
-            with as_in_source([*known, *constants]):
-                corrected = _made(self.lanes.machines[REFERENCE], op, inputs)
-            again = [
-                replace(result, corrected=value, match="unmatched", reference=None, layout=None, healed=False)
-                for result, value in zip(before, corrected, strict=True)
-            ]
-            for result in again:
-                self._verification.match(result, upstream)
-            self._source.settle(op, source, again, upstream, [*known, *constants])
-            return again
-
-        best = judged(derived)
-        for pair in derived:
-            fewer = [other for other in derived if other is not pair]
-            if fewer and _differing(best) and _differing(again := judged(fewer)) < _differing(best):
-                best, derived = again, fewer
-        if not _differing(best) < _differing(results):
-            return results
-        self._constants[body] = [*known, *derived]
-        self._note_constants(derived, formed)
-        return best
-
-    def _note_constants(self, constants: list[tuple[Op, Rounded]], formed: Formed) -> None:
-        for op, rounded in constants:
+    def _note_constants(self, constants: Constants, formed: Formed) -> None:
+        for op, exact in constants:
             name = self._names.name(op.stamps[0] if op.stamps else formed.root)
-            ops = self.summary.constants.setdefault(rounded, [])
-            if name not in ops:
+            if not isinstance(exact, Rounded):
+                self.summary.places[name] = None
+            elif name not in (ops := self.summary.constants.setdefault(exact, [])):
                 ops.append(name)
 
     def _settle(self, op: Op, index: int, formed: Formed, site: str, result: Result, upstream: Tag) -> None:
@@ -298,14 +252,14 @@ class Trajectory:
             self.summary.amended.update(dict.fromkeys(upstream.differing, REWRITTEN))
             lanes.tag(slot, Tag(tainted, stamp=stamp, since=since, permuted=permuted))
             return
-        differing: frozenset[str] = frozenset()
+        sites: frozenset[str] = frozenset()
         exact = result.exact
         if result.match == "differs" and exact is None:
             exact = basis
         if exact is not None and not agrees(exact, result.reference):  # type: ignore[arg-type]
             lanes.set(EXACT, slot, between(exact))
-            differing = upstream.differing | ({site} if result.match == "differs" else frozenset())
-        lanes.tag(slot, Tag(tainted, differing, stamp, since, permuted))
+            sites = upstream.differing | ({site} if result.match == "differs" else frozenset())
+        lanes.tag(slot, Tag(tainted, sites, stamp, since, permuted))
 
     def _uncovered(
         self, op: Op, formed: Formed, site: str, tensors: list[Tensor], tainted: bool, why: str
@@ -327,7 +281,3 @@ def _made(machine: Machine, op: Op, operands: list[Any]) -> list[Tensor]:
 
 def _itself(value: Tensor) -> Tensor:
     return value
-
-
-def _differing(results: list[Result]) -> set[int]:
-    return {index for index, result in enumerate(results) if result.match == "differs"}

@@ -193,6 +193,8 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     split: Split | None = None
     findings: list[Finding] = []
     constants: list[Constant] = []
+    places: list[str] = []
+    """Source ops whose index arithmetic on floats was found to be rounded, as the constants are."""
     coverage: Coverage | None = None
     traced_equal: bool | None = None
     """Output of the traced program bit-equal to that of a plain single-shot compile."""

@@ -51,7 +51,7 @@ def stamp_module(module: ir.Module, file: str = "") -> list[SourceOp]:
             op.location = ir.Location.name(f"numtrace.{table[-1].number}", body, context=module.context)
             return ir.WalkResult.ADVANCE
         number = len(table)
-        kind = op.name
+        kind = _kind(op)
         original = str(op.location)
         name, path = _name(original)
         if not name and kind == "util.global.load":
@@ -71,6 +71,13 @@ def stamp_module(module: ir.Module, file: str = "") -> list[SourceOp]:
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     return table
+
+
+def _kind(op: ir.OpView | ir.Operation) -> str:
+    """The op's name; of an operator that the torch dialect only carries, as ONNX's, that operator's."""
+    if op.name == "torch.operator":
+        return ir.StringAttr(op.attributes["name"]).value
+    return op.name
 
 
 def _name(location: str) -> tuple[str, str]:

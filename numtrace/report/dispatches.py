@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from rich.text import Text
 
+from numtrace.attribute.findings import listed
 from numtrace.dumps.schema import (
     Constant,
     Coverage,
@@ -54,6 +55,9 @@ def _facts(variant: Variant, width: int) -> list[Text]:
     lines += finding_lines(variant.findings, width)
     for constant in variant.constants:
         lines += labelled("constant", _constant(constant), width)
+    if variant.places:
+        text = f"rounded by the lowering: index arithmetic on floats of {listed(variant.places)}"
+        lines += labelled("places", text, width)
     if variant.nonfinite_origin:
         origin = variant.nonfinite_origin
         lines += labelled("NaN or Inf", f"first made by {origin.op}, at {origin.site}", width, "bold red")

@@ -170,7 +170,7 @@ def outputs_as_stored(
     inputs: list[Tensor],
 ) -> list[Tensor] | None:
     """The baseline's exact outputs with its constants as stored, to say what the rounded ones are worth."""
-    if not variant.job["is_baseline"] or not (summary.constants or tables):
+    if not variant.job["is_baseline"] or not (summary.constants or summary.places or tables):
         return None
     variant.channel.stage("measure the rounded constants")
     return _exact_outputs(variant, flow, params, inputs, near_ties=summary.near_ties > 0)

@@ -15,11 +15,15 @@ from numtrace.attribute.agreement import alike
 from numtrace.attribute.decisions import decides
 from numtrace.attribute.floor import SEMANTIC_FLOOR
 from numtrace.attribute.folded import Folded, folded_constants
+from numtrace.attribute.guesses import guessed_places
 from numtrace.attribute.magnitude import largest
 from numtrace.attribute.near_ties import Snapping, Ties, Values, decided_values
 from numtrace.attribute.noise import Noisy, measured, undecided
+from numtrace.attribute.places import rounding
 from numtrace.attribute.scalars import (
+    Constants,
     Rounded,
+    Scalars,
     as_in_source,
     derived_constants,
     rounded_constants,
@@ -96,7 +100,7 @@ class Meanings:
     def _told(self, path: Path) -> int:
         program = Program.parse(path.read_text(encoding="utf-8"))
         scalars = source_scalars(self._stamped())
-        bodies = [*program.functions.values(), *program.initializers, *program.executables.values()]
+        bodies = _bodies(program)
         known = [pair for body in bodies for pair in rounded_constants(body, scalars)]
         tables = self._tables(program)
         found = self._corrected(program, known, tables)
@@ -105,10 +109,12 @@ class Meanings:
         ties = Ties()
         if number is None and self._first is not None:
             constants = [op for op, _ in known]
-            derived = [pair for body in bodies for pair in derived_constants(body, constants)]
+            derived: Constants = [pair for body in bodies for pair in derived_constants(body, constants)]
             # The lowering's own constants, such as √2: a guess that is believed when it explains everything.
             guessed = self._corrected(program, [*known, *derived], tables) if derived else found
             number = self._number(guessed) if derived else None
+            if number is None:
+                number = self._with_places(program, [*known, *derived], tables, guessed, scalars)
             if number is None:
                 # Where a decision hangs on the rounding of float64, on what the first program decides.
                 source = self._decided_values(program) if decides([program.body]) else {}
@@ -124,6 +130,27 @@ class Meanings:
         self.sums[path] = stored.sums or found.sums
         number = self._number(stored)
         return self._new(stored) if number is None else number
+
+    def _with_places(
+        self,
+        program: Program,
+        known: Constants,
+        tables: dict[str, Folded],
+        found: Evaluation,
+        scalars: Scalars,
+    ) -> int | None:
+        """The meaning with exact places, where that is no more than their rounding away from what was ``found``."""
+        for derived in (False, True):
+            guess = [pair for body in _bodies(program) for pair in guessed_places(body, scalars, derived)]
+            if not guess:
+                return None
+            made = self._corrected(program, [*known, *guess], tables)
+            number = self._number(made)
+            gap = semantic_gap(made.outputs, found.outputs)
+            floats = [value for value in (*self.inputs, *made.outputs) if value.is_floating_point()]
+            if number is not None and gap is not None and gap <= rounding([op for op, _ in guess], floats):
+                return number
+        return None
 
     def _as_stored(
         self,
@@ -171,7 +198,7 @@ class Meanings:
     def _but_for_noise(
         self,
         program: Program,
-        constants: list[tuple[Op, Rounded]],
+        constants: Constants,
         tables: dict[str, Folded],
         source: Values,
         found: Evaluation,
@@ -201,7 +228,7 @@ class Meanings:
     def _corrected(
         self,
         program: Program,
-        constants: list[tuple[Op, Rounded]],
+        constants: Constants,
         tables: dict[str, Folded],
         make: MakeMachine | None = None,
     ) -> Evaluation:
@@ -255,6 +282,10 @@ class Meanings:
         if self._base is None:
             self._base = Program.parse((self.shared / "input.mlir").read_text(encoding="utf-8"))
         return self._base
+
+
+def _bodies(program: Program) -> list[Op]:
+    return [*program.functions.values(), *program.initializers, *program.executables.values()]
 
 
 def _settling(program: Program, ties: Ties) -> MakeMachine | None:

@@ -96,6 +96,7 @@ def outcome_fields(
             }
             for r, ops in summary.constants.items()
         ],
+        "places": [*summary.places],
         "folded": [
             {"op": variant.table[table.stamp]["name"], "max_abs": table.max_abs}
             for table in tables.values()

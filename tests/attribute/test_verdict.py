@@ -179,12 +179,16 @@ def test_constants_that_cost_more_than_rounding(worth: float, verdict: str) -> N
         output_size=2.0,
         constants=[{"op": "div"}],
         folded=[{"op": "mul"}],
+        places=["arange"],
     )
     given["split"]["semantic"]["constant"] = worth
     found = judge(given, [], is_baseline=True, baseline=None, tolerant=False)
     assert found.verdict == verdict
     if verdict != "ok":
-        assert "2.38 at the output, where torch in f32 is 1e-06 off; they belong to div, mul" in found.reason
+        assert (
+            "2.38 at the output, where torch in f32 is 1e-06 off; they belong to div, mul, arange"
+            in found.reason
+        )
 
 
 def finding(**changes: Any) -> dict[str, Any]:
