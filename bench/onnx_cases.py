@@ -45,6 +45,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("folder", type=Path)
     arguments.add_argument("--only", default="", help="cases with this in their names")
+    arguments.add_argument("--import-only", action="store_true", help="compile nothing")
     arguments.add_argument(
         "--share", default="0/1", help="I/N: every N-th case from the I-th, for several at once"
     )
@@ -52,7 +53,7 @@ def main() -> None:
     first, step = map(int, chosen.share.split("/"))
     for case in collected()[first::step]:
         if chosen.only in case.name and not (chosen.folder / case.name / "case.json").exists():
-            make(case, chosen.folder / case.name)
+            make(case, chosen.folder / case.name, compiles=not chosen.import_only)
     report(chosen.folder)
 
 
@@ -65,43 +66,41 @@ def collected() -> list[Any]:
         return sorted(collect_testcases(None), key=lambda case: case.name)
 
 
-def make(case: Any, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "model.onnx").write_bytes(case.model.SerializeToString())
-    about: dict[str, Any] = {
-        "op": case.model.graph.node[0].op_type, "rtol": case.rtol, "atol": case.atol, "flags": [],
-        "inputs": [], "types": [], "expected": [],
-    }  # fmt: skip
-    step, message = _steps(case, folder, about)
-    about |= {"accepted": not step, "step": step, "message": message}
+def make(case: Any, folder: Path, *, compiles: bool = True) -> None:
+    about = imported(case, folder)
+    if compiles and not about["step"] and (failed := _compiled(folder, [])):
+        about |= {"step": "compile", "message": failed}
+    step, message = about["step"], about["message"]
+    floats = "float64" in (*about["types"], *about["expected"])
+    if compiles and not step and floats and not _compiled(folder, [KEEP_F64]):
+        about["flags"] = [KEEP_F64]
+    about["accepted"] = compiles and not step
     (folder / "case.json").write_text(json.dumps(about, indent=1))
     print(f"{case.name}: {step or 'accepted'} {message[:100]}", flush=True)
 
 
-def _steps(case: Any, folder: Path, about: dict[str, Any]) -> tuple[str, str]:
-    """Where the case fails and with which message; two empty texts where it does not."""
+def imported(case: Any, folder: Path) -> dict[str, Any]:
+    """Writes a case and its ``model.mlir``; what it is, with the ``step`` at which it fails and the ``message``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "model.onnx").write_bytes(case.model.SerializeToString())
+    about: dict[str, Any] = {
+        "op": case.model.graph.node[0].op_type, "rtol": case.rtol, "atol": case.atol, "flags": [],
+        "inputs": [], "types": [], "expected": [], "step": "", "message": "",
+    }  # fmt: skip
     inputs, expected = ([_array(value) for value in values] for values in case.data_sets[0])
     for array in [*inputs, *expected]:
         if not isinstance(array, np.ndarray) or (
             array.dtype.kind not in "biufc" and array.dtype.name not in _RAW
         ):
-            return "data", f"{type(array).__name__} {getattr(array, 'dtype', '')} is no tensor of IREE's"
+            message = f"{type(array).__name__} {getattr(array, 'dtype', '')} is no tensor of IREE's"
+            return about | {"step": "data", "message": message}
     about["inputs"] = [_stored(array, folder / f"input{n}") for n, array in enumerate(inputs)]
     about["types"] = [array.dtype.name for array in inputs]
     about["expected"] = [array.dtype.name for array in expected]
     for n, array in enumerate(expected):
         np.save(folder / f"expected{n}.npy", array.astype(np.float32) if array.dtype.name in _RAW else array)
     failed = _imported(folder)
-    if failed:
-        return "import", failed
-    failed = _compiled(folder, [])
-    if (
-        not failed
-        and "float64" in (*about["types"], *about["expected"])
-        and not _compiled(folder, [KEEP_F64])
-    ):
-        about["flags"] = [KEEP_F64]
-    return ("compile", failed) if failed else ("", "")
+    return about | {"step": "import" if failed else "", "message": failed}
 
 
 def _compiled(folder: Path, flags: list[str]) -> str:
@@ -121,9 +120,11 @@ def _compiled(folder: Path, flags: list[str]) -> str:
 
 
 def _array(value: Any) -> Any:
-    """A tensor of a type that NumPy lacks comes as a message."""
+    """A tensor of a type that NumPy lacks comes as a message, one without dimensions as a number."""
     from onnx import TensorProto, numpy_helper
 
+    if isinstance(value, np.generic):
+        return np.asarray(value)
     return numpy_helper.to_array(value) if isinstance(value, TensorProto) else value
 
 

@@ -104,7 +104,7 @@ def judged(case: Path) -> dict[str, Any]:
                 exact = _evaluated(out / "model", session.report(), about["expected"])
         except NumtraceError as error:
             result |= {"verdict": "error", "reason": str(error)}
-    result["evaluator"] = _right(exact, wanted, about) if len(exact) == len(wanted) else "uncovered"
+    result["evaluator"] = right(exact, wanted, about) if len(exact) == len(wanted) else "uncovered"
     result["seconds"] = round(time.perf_counter() - started, 2)
     shutil.rmtree(out, ignore_errors=True)
     return result
@@ -114,7 +114,7 @@ def _exact(folder: Path, types: list[str]) -> list[np.ndarray]:
     """The reference that a run left, in the suite's types; of a program that returned others there is none."""
     paths = [folder / f"reference{n}.npy" for n in range(len(types))]
     found = [np.load(path) for path in paths if path.exists()]
-    return [_rounded(value, type_) for value, type_ in zip(found, types, strict=False)]
+    return [rounded(value, type_) for value, type_ in zip(found, types, strict=False)]
 
 
 def _evaluated(folder: Path, report: Report, types: list[str]) -> list[np.ndarray]:
@@ -135,7 +135,7 @@ def _evaluated(folder: Path, report: Report, types: list[str]) -> list[np.ndarra
     except UncoveredOp:
         return []  # on the way of the source; an undefined result is one too
     made = [value.double() if value.is_floating_point() else value for value in values]
-    return [_rounded(value.numpy(), type_) for value, type_ in zip(made, types, strict=False)]
+    return [rounded(value.numpy(), type_) for value, type_ in zip(made, types, strict=False)]
 
 
 def _compiled(case: Path, inputs: list[str], wanted: list[np.ndarray], about: dict[str, Any]) -> str:
@@ -143,11 +143,11 @@ def _compiled(case: Path, inputs: list[str], wanted: list[np.ndarray], about: di
     kept, program = case / "compiled.txt", case / "model.vmfb"
     if not kept.exists() or kept.stat().st_mtime < program.stat().st_mtime:
         made = _plainly_run(case, inputs, about["expected"])
-        kept.write_text(_right(made, wanted, about) if made else "did not run")
+        kept.write_text(right(made, wanted, about) if made else "did not run")
     return kept.read_text()
 
 
-def _rounded(value: np.ndarray, dtype: str) -> np.ndarray:
+def rounded(value: np.ndarray, dtype: str) -> np.ndarray:
     """A value in the type of the suite's output: floats rounded once, integers, which IREE has no signs of, wrapped."""
     target = np.dtype(getattr(ml_dtypes, dtype, dtype))
     with np.errstate(all="ignore"):
@@ -176,10 +176,10 @@ def _plainly_run(case: Path, inputs: list[str], types: list[str]) -> list[np.nda
         np.fromfile(path, getattr(ml_dtypes, type_)) if type_ else np.load(path)
         for path, type_ in zip(outputs, raw, strict=True)
     ]
-    return [_rounded(value, type_) for value, type_ in zip(made, types, strict=True)]
+    return [rounded(value, type_) for value, type_ in zip(made, types, strict=True)]
 
 
-def _right(made: list[np.ndarray], wanted: list[np.ndarray], about: dict[str, Any]) -> str:
+def right(made: list[np.ndarray], wanted: list[np.ndarray], about: dict[str, Any]) -> str:
     """``yes``, or how far off; by the suite's own comparison."""
     for n, (value, want) in enumerate(zip(made, wanted, strict=True)):
         value = value.reshape(want.shape) if value.size == want.size else value

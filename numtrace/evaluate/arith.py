@@ -108,31 +108,32 @@ def xori(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
 
 @evaluates("arith.divsi")
 def divsi(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
-    return torch.div(*_divisible(op, a, b), rounding_mode="trunc")
+    return torch.div(*divisible(op.name, a, b), rounding_mode="trunc")
 
 
 @evaluates("arith.floordivsi")
 def floordivsi(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
-    return torch.div(*_divisible(op, a, b), rounding_mode="floor")
+    return torch.div(*divisible(op.name, a, b), rounding_mode="floor")
 
 
 @evaluates("arith.ceildivsi")
 def ceildivsi(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
-    a, b = _divisible(op, a, b)
+    a, b = divisible(op.name, a, b)
     return torch.div(a, b, rounding_mode="trunc") + ((torch.fmod(a, b) != 0) & ((a < 0) == (b < 0)))
 
 
 @evaluates("arith.remsi")
 def remsi(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
-    return torch.fmod(*_divisible(op, a, b))
+    return torch.fmod(*divisible(op.name, a, b))
 
 
-def _divisible(op: Op, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+def divisible(name: str, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """The operands of a division, unless it is undefined: torch would raise, or take the process down."""
     if bool((b == 0).any()):
-        raise UndefinedResult(op.name, "divides by zero")
-    if bool(((b == -1) & (a == torch.iinfo(a.dtype).min)).any()):
-        raise UndefinedResult(op.name, "overflows: the quotient does not fit its type")
+        raise UndefinedResult(name, "divides by zero")
+    least = torch.iinfo(a.dtype).min
+    if least < 0 and bool(((b == -1) & (a == least)).any()):
+        raise UndefinedResult(name, "overflows: the quotient does not fit its type")
     return a, b
 
 

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from numtrace.errors import UncoveredOp, UndefinedResult
 from numtrace.evaluate.constants import constant_value
+from numtrace.evaluate.convolution import convolution
 from numtrace.evaluate.onnx_ops.registry import onnx_function
 from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import evaluates, evaluates_family
@@ -100,6 +101,8 @@ def _require_shapes(op: Op, name: str, made: Sequence[Any]) -> None:
     Raises:
         UncoveredOp: a result is not of the shape that the program has for it.
     """
+    if len(made) != len(op.results):
+        raise UncoveredOp(name, f"with {len(op.results)} results")
     for value, type_ in zip(made, op.result_types, strict=True):
         declared = torch_shape(type_)
         if declared is None or not isinstance(value, Tensor):
@@ -159,31 +162,6 @@ def _call(op: Op, name: str, machine, operands: tuple[Any, ...]) -> Any:
 #: What torch says of operands that an op has no result for; compiled code does not check.
 _UNDEFINED = re.compile(r"out of (?:range|bounds)|ZeroDivisionError|must match the size of")
 
-#: Bytes that torch may lay out for one float64 convolution: its im2col of a 512x512 layer takes 5.6 GB.
-IM2COL = 1 << 28
-
-
-def _convolution_in_stripes(
-    x, weight, bias, stride, padding, dilation, transposed, output_padding, groups
-) -> Tensor:
-    """torch's convolution on stripes of output rows: the same sums, a bounded buffer."""
-    convolution = torch.ops.aten.convolution.default
-    if transposed or x.dim() != 4 or weight.shape[2:].numel() == 1:
-        return convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
-    reach = (weight.shape[2] - 1) * dilation[0] + 1
-    x = torch.nn.functional.pad(x, (0, 0, padding[0], padding[0]))
-    rows = (x.shape[2] - reach) // stride[0] + 1
-    row_bytes = x.shape[3] * x.shape[1] * weight.shape[2:].numel() * x.element_size()
-    step = max(1, IM2COL // row_bytes)
-    parts = []
-    for start in range(0, rows, step):
-        last = min(start + step, rows) - 1
-        part = x[:, :, start * stride[0] : last * stride[0] + reach].contiguous()
-        parts.append(
-            convolution(part, weight, bias, stride, [0, padding[1]], dilation, False, output_padding, groups)
-        )
-    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
-
 
 def _first_ones(value, k, dim=-1, largest=True, sorted=True) -> tuple[Tensor, Tensor]:
     ordered, order = torch.sort(value, dim=dim, descending=largest, stable=True)
@@ -197,7 +175,7 @@ def _stable_sort(value, dim=-1, descending=False) -> tuple[Tensor, Tensor]:
 #: Evaluated otherwise than by torch's own kernel. Which of equal elements comes first torch leaves open; the lowering
 #: takes the first one, and a reference that takes another would accuse it.
 _INSTEAD = {
-    torch.ops.aten.convolution.default: _convolution_in_stripes,
+    torch.ops.aten.convolution.default: convolution,
     torch.ops.aten.topk.default: _first_ones,
     torch.ops.aten.sort.default: _stable_sort,
     torch.ops.aten.argsort.default: lambda *given: _stable_sort(*given)[1],

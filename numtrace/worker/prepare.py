@@ -16,6 +16,7 @@ import torch
 from iree.compiler import ir
 
 import numtrace.evaluate  # noqa: F401  (registers the ops)
+from numtrace.attribute.findings import listed
 from numtrace.errors import CompileError, InputError, ModelError
 from numtrace.evaluate.device import require_reference_device
 from numtrace.evaluate.onnx_ops.registry import covers
@@ -61,7 +62,13 @@ def prepare(job: dict[str, Any], channel: Channel) -> None:
     module = ir.Module.parse(source.read_bytes(), ir.Context())
     program = Program(module)
     archives(read["params"]).check(required_parameters(program))
-    reference = "self" if read["reference"] == "onnx" and not _onnx_is_covered(program) else read["reference"]
+    reference = read["reference"]
+    if reference == "onnx" and (unknown := unknown_operators(program)):
+        reference = "self"
+        notices.append(
+            "the reference is the program that IREE's import makes of the ONNX operators, since some have no "
+            f"evaluation: {listed(unknown, 5)}"
+        )
     require_device(job["device"])
     require_reference_device(job["reference_device"])
 
@@ -80,14 +87,19 @@ def prepare(job: dict[str, Any], channel: Channel) -> None:
     )
 
 
-def _onnx_is_covered(program: Program) -> bool:
-    """Whether the evaluator knows all of a program's ONNX operators."""
-    for op in walk([program.body]):
-        if op.name == "torch.operator":
-            name = op.attributes["name"].value.removeprefix("onnx.")
-            if op.regions or not covers(name, set(op.attributes)):
-                return False
-    return True
+def unknown_operators(program: Program) -> list[str]:
+    """The ONNX operators of a program that the evaluator does not know as they are there."""
+    unknown: dict[str, None] = {}
+    for function in program.functions.values():
+        opset = function.attributes.get("torch.onnx_meta.opset_version")
+        version = None if opset is None else opset.value
+        for op in walk(function.regions):
+            if op.name == "torch.operator":
+                name = op.attributes["name"].value.removeprefix("onnx.")
+                types = map(str, (*op.operand_types, *op.result_types))
+                if op.regions or not covers(name, op.attributes, types, version):
+                    unknown[name] = None
+    return [*unknown]
 
 
 def _described(type_: Any, value: Any) -> dict[str, Any]:

@@ -2,12 +2,16 @@
 
 from numtrace.evaluate.onnx_ops import (  # noqa: F401
     casts,
+    constants,
+    contraction,
     elementwise,
+    indexing,
     layout,
     normalization,
     pooling,
     quantized,
     recurrent,
+    reductions,
     resize,
     sampling,
     spectra,

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from numtrace.errors import UncoveredOp, UndefinedResult
 from numtrace.evaluate.formats import FORMATS
-from numtrace.evaluate.onnx_ops.registry import element, evaluates_onnx, given
+from numtrace.evaluate.onnx_ops.registry import ALL, element, evaluates_onnx, given
 from numtrace.evaluate.op import Op
 
 #: Integers and booleans by what MLIR calls them.
@@ -17,7 +17,8 @@ _WHOLE = {
 }  # fmt: skip
 
 
-@evaluates_onnx("Cast", "CastLike")
+@evaluates_onnx("Cast", reads=("to", "saturate"), since=6, types=ALL)
+@evaluates_onnx("CastLike", reads=("saturate",), since=15, types=ALL)
 def cast(op: Op, value: Tensor, like: Tensor | None = None) -> Tensor:
     target = element(op.result_types[0])
     if target in _WHOLE:

@@ -2,13 +2,14 @@
 
 A function gets the op and its operands, None for one that is left out, and returns the result or a tuple of results:
 float64 where the op has floats, integers of the op's own type. What it does is the operator's text in ONNX's
-``Operators.md``; ``tests/evaluate/test_onnx_ops.py`` and the suite of ``bench/onnx_suite.py`` hold it against that.
+``Operators.md``; ``tests/evaluate/onnx_ops`` and the suite of ``bench/onnx_suite.py`` hold it against that.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,27 +19,64 @@ from numtrace.errors import UncoveredOp
 from numtrace.evaluate.op import Op
 
 _PREFIX = "torch.onnx."
-_FUNCTIONS: dict[str, Callable] = {}
-_UNREAD: dict[str, tuple[str, ...]] = {}
 _ELEMENT = re.compile(r",\s*([A-Za-z0-9]+)>$")
 
+#: Element types that torch has arithmetic of, as MLIR writes them.
+ARITHMETIC = frozenset(("f64", "f32", "f16", "bf16", "i1", "si8", "si16", "si32", "si64", "ui8"))
+#: Those that it can only hold, and cast.
+ALL = ARITHMETIC | {"ui16", "ui32", "ui64", "f8E4M3FN", "f8E5M2", "f8E4M3FNUZ", "f8E5M2FNUZ"}
 
-def evaluates_onnx(*names: str, unless: tuple[str, ...] = ()) -> Callable[[Callable], Callable]:
-    """Registers ``fn(op, *operands)``; an op with one of the attributes ``unless`` it does not evaluate."""
+
+@dataclass(frozen=True, slots=True)
+class _Evaluation:
+    function: Callable
+    reads: frozenset[str]
+    since: int
+    types: frozenset[str]
+
+
+_EVALUATIONS: dict[str, _Evaluation] = {}
+
+
+def evaluates_onnx(
+    *names: str, reads: Iterable[str] = (), since: int, types: Collection[str] = ARITHMETIC
+) -> Callable[[Callable], Callable]:
+    """Registers ``fn(op, *operands)``.
+
+    It is for operators of opset ``since`` or later, with no attributes but those that it ``reads`` and no element types
+    but ``types``.
+    """
 
     def register(fn: Callable) -> Callable:
         for name in names:
-            if name in _FUNCTIONS:
+            if name in _EVALUATIONS:
                 raise ValueError(f"two evaluations of onnx.{name}")
-            _FUNCTIONS[name], _UNREAD[name] = fn, unless
+            _EVALUATIONS[name] = _Evaluation(fn, frozenset(reads), since, frozenset(types))
         return fn
 
     return register
 
 
-def covers(name: str, attributes: set[str]) -> bool:
-    """Whether ``onnx.<name>`` with these attributes (``torch.onnx.axis``) can be evaluated."""
-    return name in _FUNCTIONS and not any(_PREFIX + one in attributes for one in _UNREAD[name])
+def covers(name: str, attributes: Iterable[str], types: Iterable[str], version: int | None) -> bool:
+    """Whether ``onnx.<name>`` can be evaluated.
+
+    Args:
+        attributes: its own, such as ``torch.onnx.axis``.
+        types: those of its operands and results, as MLIR writes them.
+        version: the opset that its function is of, None where that is not known.
+    """
+    found = _EVALUATIONS.get(name)
+    if found is None or version is None or version < found.since:
+        return False
+    read = {_PREFIX + one for one in found.reads}
+    if not all(one in read for one in attributes if one.startswith(_PREFIX)):
+        return False
+    return all(type_ == "!torch.none" or _element(type_) in found.types for type_ in types)
+
+
+def names() -> set[str]:
+    """The operators that have an evaluation."""
+    return {*_EVALUATIONS}
 
 
 def onnx_function(name: str) -> Callable:
@@ -47,10 +85,10 @@ def onnx_function(name: str) -> Callable:
     Raises:
         UncoveredOp: there is none.
     """
-    fn = _FUNCTIONS.get(name)
-    if fn is None:
+    found = _EVALUATIONS.get(name)
+    if found is None:
         raise UncoveredOp(f"onnx.{name}")
-    return fn
+    return found.function
 
 
 def given(op: Op, name: str, default: Any = None) -> Any:
@@ -66,7 +104,12 @@ def given(op: Op, name: str, default: Any = None) -> Any:
 
 def element(type_: ir.Type) -> str:
     """The element type of a ``!torch.vtensor``, such as ``f32`` or ``ui8``."""
-    match = _ELEMENT.search(str(type_))
-    if match is None:
+    found = _element(str(type_))
+    if not found:
         raise UncoveredOp(f"type {type_}")
-    return match[1]
+    return found
+
+
+def _element(type_: str) -> str:
+    match = _ELEMENT.search(type_)
+    return match[1] if match else ""

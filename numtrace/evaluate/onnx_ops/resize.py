@@ -13,7 +13,14 @@ from numtrace.evaluate.op import Op
 _PLACE_ERROR = 4 * 2.0**-24
 
 
-@evaluates_onnx("Resize", unless=("antialias", "keep_aspect_ratio_policy"))
+@evaluates_onnx(
+    "Resize",
+    reads=(
+        "axes", "coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside", "extrapolation_value", "mode",
+        "nearest_mode",
+    ),
+    since=13,
+)  # fmt: skip
 def resize(
     op: Op, x: Tensor, roi: Tensor | None = None, scales: Tensor | None = None, sizes: Tensor | None = None
 ) -> Tensor:

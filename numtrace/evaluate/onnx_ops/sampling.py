@@ -15,7 +15,7 @@ _MODES = {
 }  # fmt: skip
 
 
-@evaluates_onnx("GridSample")
+@evaluates_onnx("GridSample", reads=("align_corners", "mode", "padding_mode"), since=16)
 def grid_sample(op: Op, x: Tensor, grid: Tensor) -> Tensor:
     """As torch's, which ONNX took it from; where it is nearest, halves round to even."""
     if x.dim() not in (4, 5):

@@ -9,7 +9,7 @@ from numtrace.evaluate.onnx_ops.registry import evaluates_onnx, given
 from numtrace.evaluate.op import Op
 
 
-@evaluates_onnx("STFT")
+@evaluates_onnx("STFT", reads=("onesided",), since=17)
 def stft(
     op: Op, signal: Tensor, step: Tensor, window: Tensor | None = None, length: Tensor | None = None
 ) -> Tensor:
