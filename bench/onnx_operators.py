@@ -21,6 +21,7 @@ from onnx_suite import right, rounded
 import numtrace.evaluate  # noqa: F401  (registers the dialects)
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.machine import Machine
+from numtrace.evaluate.op import walk
 from numtrace.evaluate.program import Program
 from numtrace.instrument.dtypes import to_torch
 from numtrace.worker.prepare import unknown_operators
@@ -37,9 +38,9 @@ def main() -> int:
         case = path.parent
         if chosen.only not in case.name:
             continue
-        said, missing = evaluated(case, json.loads((case / "case.json").read_text()))
+        said, names = evaluated(case, json.loads((case / "case.json").read_text()))
         found[said.partition(":")[0]] += 1
-        unknown.update(missing)
+        unknown.update(names if said == "not covered" else ())
         if said.startswith("differs"):
             print(f"{case.name}: {said}", flush=True)
     print(", ".join(f"{kind} {count}" for kind, count in found.most_common()))
@@ -48,13 +49,14 @@ def main() -> int:
 
 
 def evaluated(case: Path, about: dict[str, Any]) -> tuple[str, list[str]]:
-    """``agrees``, ``differs: …``, ``refused: …`` or ``not covered``; the operators that have no evaluation.
+    """``agrees``, ``differs: …``, ``refused: …`` or ``not covered``; the operators, those without evaluation if so.
 
     The importer declares a result whose shape ONNX does not infer as one without dimensions: such a program is refused.
     """
     program = Program.parse((case / "model.mlir").read_text(encoding="utf-8"))
     if missing := unknown_operators(program):
         return "not covered", missing
+    names = operators(program)
     wanted = [np.load(case / f"expected{n}.npy") for n in range(len(about["expected"]))]
     given = zip(about["inputs"], about["types"], strict=True)
     inputs = [to_torch(_input(case, text, type_)) for text, type_ in given]
@@ -62,11 +64,20 @@ def evaluated(case: Path, about: dict[str, Any]) -> tuple[str, list[str]]:
     try:
         values = Machine(program).run(function.regions[0], inputs)
     except UncoveredOp as error:
-        return f"refused: {error}", []
+        return f"refused: {error}", names
     made = [value.double() if value.is_floating_point() else value for value in values]
     types = zip(made, about["expected"], strict=True)
     said = right([rounded(value.numpy(), type_) for value, type_ in types], wanted, about)
-    return ("agrees" if said == "yes" else f"differs: {said}"), []
+    return ("agrees" if said == "yes" else f"differs: {said}"), names
+
+
+def operators(program: Program) -> list[str]:
+    return [
+        op.attributes["name"].value.removeprefix("onnx.")
+        for function in program.functions.values()
+        for op in walk(function.regions)
+        if op.name == "torch.operator"
+    ]
 
 
 def _input(case: Path, text: str, dtype: str) -> np.ndarray:

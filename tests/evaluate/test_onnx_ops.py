@@ -243,8 +243,119 @@ def test_spectra_of_windows(onnx):
     assert made.tolist() == [[[[2.0, 0.0], [0.0, 0.0]], [[5.0, 0.0], [1.0, 0.0]]]]
 
 
-def test_what_is_not_covered(onnx):
-    assert covers("Resize", {"torch.onnx.mode"}) and not covers("Resize", {"torch.onnx.antialias"})
-    assert not covers("NonMaxSuppression", set())
+@pytest.mark.parametrize(
+    ("name", "attributes", "types", "opset", "covered"),
+    [
+        ("Resize", {"torch.onnx.mode", "name"}, ["f32"], 13, True),
+        ("Resize", {"torch.onnx.mode", "name"}, ["f32"], 12, False),  # with modes that were taken away
+        ("Resize", {"torch.onnx.antialias", "name"}, ["f32"], 18, False),
+        ("Softmax", {"torch.onnx.axis"}, ["f32"], 13, True),
+        ("Softmax", {"torch.onnx.axis"}, ["f32"], 11, False),  # of all axes from that one on
+        ("Clip", {"torch.onnx.min"}, ["f32"], 6, False),
+        ("Add", set(), ["ui32"], 17, False),  # which torch cannot add
+        ("Cast", {"torch.onnx.to"}, ["ui32"], 17, True),
+        ("Add", set(), ["f32"], None, False),
+        ("NonMaxSuppression", set(), ["f32"], 17, False),
+    ],
+)
+def test_what_is_covered(name: str, attributes: set[str], types: list[str], opset: int | None, covered: bool):
+    assert covers(name, attributes, [f"!torch.vtensor<[2],{type_}>" for type_ in types], opset) is covered
+
+
+def test_an_operator_that_there_is_not(onnx):
     with pytest.raises(UncoveredOp, match="NonMaxSuppression"):
         onnx("NonMaxSuppression", "", "[1],f32", ("[1],f32", torch.ones(1)))
+
+
+def test_a_quantized_convolution_with_a_scale_for_each_channel(onnx):
+    """Channels of one weight each: 3·0.5·(2·1 + 4) and 3·0.5·(-1·2) + 5·(0.5·2), the bias in units of both scales."""
+    operands = [
+        ("[1,1,1],ui8", torch.tensor([[[13]]], dtype=torch.uint8)), ("[],f32", torch.tensor(0.5)),
+        ("[],ui8", torch.tensor(10, dtype=torch.uint8)),
+        ("[2,1,1],si8", torch.tensor([[[2]], [[-1]]], dtype=torch.int8)), ("[2],f32", torch.tensor([1.0, 2.0])),
+        ("[2],si8", torch.tensor([-4, 0], dtype=torch.int8)),
+        ("[],f32", torch.tensor(0.25)), ("[],si8", torch.tensor(-3, dtype=torch.int8)),
+        ("[2],si32", torch.tensor([0, 5], dtype=torch.int32)),
+    ]  # fmt: skip
+    # 9 and 2 over 0.25 are 36 and 8.
+    assert onnx("QLinearConv", "", "[1,2,1],si8", *operands).flatten().tolist() == [33, 5]
+
+
+def test_bytes_for_the_range_that_there_is(evaluate):
+    """-1 to 4 in 255 steps of 1/51: 0 is step 51, and 4 is 204 more."""
+    text = """
+    func.func @main(%x: !torch.vtensor<[3],f32>) -> (!torch.vtensor<[3],ui8>, !torch.vtensor<[],f32>,
+        !torch.vtensor<[],ui8>) {
+      %0:3 = torch.operator "onnx.DynamicQuantizeLinear"(%x) : (!torch.vtensor<[3],f32>)
+        -> (!torch.vtensor<[3],ui8>, !torch.vtensor<[],f32>, !torch.vtensor<[],ui8>)
+      return %0#0, %0#1, %0#2 : !torch.vtensor<[3],ui8>, !torch.vtensor<[],f32>, !torch.vtensor<[],ui8>
+    }
+    """
+    codes, scale, zero = evaluate(text, torch.tensor([-1.0, 0.0, 4.0]))
+    assert (codes.tolist(), zero.item()) == ([0, 51, 255], 51)
+    assert scale.item() == pytest.approx(1 / 51, rel=1e-15)
+
+
+@pytest.mark.parametrize(("pad", "sums"), [("SAME_UPPER", [3.0, 7.0, 5.0]), ("SAME_LOWER", [1.0, 5.0, 9.0])])
+def test_as_many_windows_as_strides(onnx, pad: str, sums: list[float]):
+    """1 to 5 in windows of 2 by 2: three, with the one element that they lack behind the last, or before the first."""
+    x = ("[1,1,5],f32", torch.arange(1.0, 6.0).reshape(1, 1, 5))
+    weight = ("[1,1,2],f32", torch.ones(1, 1, 2))
+    attributes = f"{word('auto_pad', pad)}, {ints('strides', 2)}"
+    assert onnx("Conv", attributes, "[1,1,3],f32", x, weight).flatten().tolist() == sums
+
+
+def test_a_transposed_convolution_of_a_given_size(onnx):
+    """1 and 2 spread over [1, 1, 1], two apart: 1 1 3 2 2. Of six the last is beyond; for four one is cut off."""
+    x, weight = ("[1,1,2],f32", torch.tensor([[[1.0, 2.0]]])), ("[1,1,3],f32", torch.ones(1, 1, 3))
+    attributes = f"{ints('strides', 2)}, {ints('output_shape', 6)}"
+    assert onnx("ConvTranspose", attributes, "[1,1,6],f32", x, weight).flatten().tolist() == [
+        1,
+        1,
+        3,
+        2,
+        2,
+        0,
+    ]
+    for pad, expected in (("SAME_UPPER", [1, 1, 3, 2]), ("SAME_LOWER", [1, 3, 2, 2])):
+        attributes = f"{ints('strides', 2)}, {word('auto_pad', pad)}"
+        assert onnx("ConvTranspose", attributes, "[1,1,4],f32", x, weight).flatten().tolist() == expected
+
+
+def test_axes_before_opset_13(evaluate, onnx):
+    x = ("[1,2],f32", torch.tensor([[1.0, 2.0]]))
+    assert onnx("Squeeze", ints("axes", 0), "[2],f32", x).tolist() == [1.0, 2.0]
+    assert onnx("Unsqueeze", ints("axes", 0, 3), "[1,1,2,1],f32", x).shape == (1, 1, 2, 1)
+    assert onnx("ReduceSum", f"{ints('axes', 1)}, {one('keepdims', 0)}", "[1],f32", x).tolist() == [3.0]
+    text = f"""
+    func.func @main(%x: !torch.vtensor<[5],f32>) -> (!torch.vtensor<[2],f32>, !torch.vtensor<[3],f32>) {{
+      %0:2 = torch.operator "onnx.Split"(%x) {{{ints("split", 2, 3)}}} : (!torch.vtensor<[5],f32>)
+        -> (!torch.vtensor<[2],f32>, !torch.vtensor<[3],f32>)
+      return %0#0, %0#1 : !torch.vtensor<[2],f32>, !torch.vtensor<[3],f32>
+    }}
+    """
+    assert [part.tolist() for part in evaluate(text, torch.arange(5.0))] == [[0.0, 1.0], [2.0, 3.0, 4.0]]
+
+
+def test_the_first_of_equal_elements(onnx):
+    x = ("[4],f32", torch.tensor([1.0, 3.0, 3.0, 0.0]))
+    assert onnx("ArgMax", one("keepdims", 0), "[],si64", x).item() == 1
+    last = f"{one('keepdims', 0)}, {one('select_last_index', 1)}"
+    assert onnx("ArgMax", last, "[],si64", x).item() == 2
+    nan = ("[4],f32", torch.tensor([1.0, math.nan, 3.0, math.nan]))
+    assert onnx("ArgMin", one("keepdims", 0), "[],si64", nan).item() == 1
+
+
+@pytest.mark.parametrize(("name", "attributes"), [("Div", ""), ("Mod", "")])
+@pytest.mark.parametrize("divisor", [0, -1])
+def test_a_division_that_has_no_result(onnx, name: str, attributes: str, divisor: int):
+    operands = [("[1],si32", torch.tensor([n], dtype=torch.int32)) for n in (-(2**31), divisor)]
+    with pytest.raises(UndefinedResult, match=f"onnx.{name}"):
+        onnx(name, attributes, "[1],si32", *operands)
+
+
+def test_an_index_beyond(onnx):
+    x = ("[3],f32", torch.arange(3.0))
+    assert onnx("Gather", "", "[1],f32", x, ("[1],si64", torch.tensor([-1]))).tolist() == [2.0]
+    with pytest.raises(UndefinedResult, match=r"onnx\.Gather has an index beyond the 3 there are"):
+        onnx("Gather", "", "[1],f32", x, ("[1],si64", torch.tensor([3])))

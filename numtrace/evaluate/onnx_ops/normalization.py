@@ -77,12 +77,6 @@ def rms_normalization(op: Op, x: Tensor, scale: Tensor) -> Tensor:
     return x / torch.sqrt(square + given(op, "epsilon", 1e-5)) * scale
 
 
-@evaluates_onnx("MeanVarianceNormalization", reads=("axes",), since=9)
-def mean_variance_normalization(op: Op, x: Tensor) -> Tensor:
-    dims = given(op, "axes", [0, 2, 3])
-    return (x - x.mean(dims, keepdim=True)) / (torch.sqrt(x.var(dims, correction=0, keepdim=True)) + 1e-9)
-
-
 @evaluates_onnx("LRN", reads=("alpha", "beta", "bias", "size"), since=1)
 def local_response_normalization(op: Op, x: Tensor) -> Tensor:
     """By the squares of the channels around: (size - 1) / 2 of them before, rounded down, and after, rounded up."""
