@@ -12,6 +12,9 @@ from numtrace.evaluate.op import Block, Op, walk
 from numtrace.evaluate.program import Program
 
 _UNSTAMPED = "none"
+#: Ops that are the same wherever they stand: what becomes of those of several source ops, and with which location, is
+#: chance. What reads them has them in its own text.
+_ANYWHERE = ("arith.constant", "tensor.empty")
 _UNNAMED = re.compile(r"@[\w$.]+")
 
 
@@ -20,7 +23,8 @@ def fingerprints(program: Program) -> dict[str, str]:
     parts: dict[str, list[str]] = defaultdict(list)
     values = _Values(program)
     for op in walk([program.body]):
-        parts[_key(op)].append(values.text(op))
+        if op.name not in _ANYWHERE:
+            parts[_key(op)].append(values.text(op))
     return {key: hashlib.sha256("\n".join(lines).encode()).hexdigest() for key, lines in parts.items()}
 
 
@@ -57,7 +61,7 @@ class _Values:
     """What an operand is called in a fingerprint.
 
     A value of another source op is named by that op alone, so that only the op that was rewritten has changed
-    and not its readers too; one of the same source op, or an argument, by its place.
+    and not its readers too; one of the same source op, or an argument, by its place; a constant by what it is.
     """
 
     def __init__(self, program: Program):
@@ -71,6 +75,9 @@ class _Values:
                 self._names[slot] = ("argument", str(position))
             for op in block.ops:
                 key = _key(op)
+                if op.name in _ANYWHERE:
+                    self._names[op.results[0]] = (op.name, self.text(op))
+                    continue
                 for position, slot in enumerate(op.results):
                     self._names[slot] = (key, f"{self._counts[key]}.{position}")
                 self._counts[key] += 1
@@ -83,7 +90,7 @@ class _Values:
 
     def _operand(self, op: Op, slot: int) -> str:
         key, place = self._names.get(slot, ("outside", ""))
-        return f"{key} {place}" if key in ("argument", _key(op)) else key
+        return f"{key} {place}" if key in ("argument", _key(op), *_ANYWHERE) else key
 
 
 def dispatch_prints(program: Program) -> Counter[str]:

@@ -44,6 +44,25 @@ def test_an_op_that_was_rewritten_has_changed_and_its_reader_has_not() -> None:
     assert changed_stamps(fingerprints(before), fingerprints(after)) == [2]
 
 
+ZEROS = """
+func.func @main(%x: f32) -> (f32, f32) {{
+  %z = arith.constant {zero} : f32 loc("numtrace.{stamp}")
+  %a = arith.maximumf %x, %z : f32 loc("numtrace.1")
+  %b = arith.addf %x, %z : f32 loc("numtrace.2")
+  return %a, %b : f32, f32 loc("numtrace.3")
+}}
+"""
+
+
+def test_where_a_constant_stands_changes_nothing_and_its_value_its_readers() -> None:
+    before, moved, other = (
+        fingerprints(Program.parse(ZEROS.format(zero=zero, stamp=stamp)))
+        for zero, stamp in ((0.0, 1), (0.0, 2), (1.0, 1))
+    )
+    assert changed_stamps(before, moved) == []
+    assert changed_stamps(before, other) == [1, 2]
+
+
 def test_only_ops_that_compute_are_counted() -> None:
     table = [{"kind": "util.global.load"}, {"kind": "linalg.generic"}, {"kind": "torch.constant.int"}]
     assert computing([0, 1, 2], table) == [1]
