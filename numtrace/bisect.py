@@ -35,7 +35,7 @@ def bisect(request: Request, progress: Progress, *, every: bool = False) -> tupl
     flags = with_defaults(request.flags)
     variant = Variant.of(request.passes)
     pipeline = probe.join(variant.passes, request.python)
-    preparation = begin(request, flags, progress)
+    preparation = begin(request, flags, progress, command="bisect")
     directory, prepared = preparation.directory, preparation.event
     folder = directory.variant(variant.name).path.absolute()
     job = {

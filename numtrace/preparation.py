@@ -50,15 +50,16 @@ class Preparation:
     sources: list[str]
 
 
-def begin(request: Request, flags: list[str], progress: Progress) -> Preparation:
-    """Finds the model and puts it into the run directory.
+def begin(request: Request, flags: list[str], progress: Progress, *, command: str = "run") -> Preparation:
+    """Finds the model and puts it into the run directory of ``command``.
 
     Raises:
         NumtraceError: nothing could be run at all: the model, an input or the target is unfit.
     """
     model = None if kind_of(request.model) else find_model(request, progress)
     name = short_name(request.model) if model is None else Path(model.path).stem
-    directory = RunDirectory.create(request.out or new_directory(name, datetime.now().astimezone()))
+    path = request.out or new_directory(name, datetime.now().astimezone())
+    directory = RunDirectory.create(path, command)
     try:
         if model is None:
             model = _imported(request, directory, progress)

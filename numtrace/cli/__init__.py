@@ -28,15 +28,14 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},  # of every command: theirs come from here
 )
 
-#: Commands with so many options that `-h` is welcome.
-_SHORT_HELP = {"help_option_names": ["-h", "--help"]}
-app.command(context_settings=_SHORT_HELP)(run)
-app.command(context_settings=_SHORT_HELP)(bisect)
+app.command()(run)
+app.command()(bisect)
 app.command()(show)
 app.command()(accept)
-app.command(context_settings=_SHORT_HELP)(rerun)
+app.command()(rerun)
 app.command("import")(import_model)
 app.command("passes")(list_passes)
 app.command()(doctor)

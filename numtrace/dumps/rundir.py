@@ -2,7 +2,7 @@
 
 ::
 
-    numtrace-run.json      says that this is one, written first
+    numtrace-run.json      says that this is one, and of which command; written first
     report.json            replaced after every finished variant
     bisect.json            of `numtrace bisect`, instead of the report
     model/                 what all variants share: source, parameters, inputs
@@ -18,6 +18,7 @@ import shutil
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import msgspec
 
@@ -29,7 +30,7 @@ from numtrace.errors import OutputError, UsageError
 MARKER = "numtrace-run.json"
 REPORT = "report.json"
 SITES = "sites.jsonl"
-_MARKER_TEXT = b'{"format": "numtrace.run", "version": 1}\n'
+_FORMAT = "numtrace.run"
 #: Everything that numtrace writes at the top: what an overwritten run loses, and nothing else.
 _OWNED = (REPORT, "bisect.json", "model", "variants", MARKER)
 
@@ -84,8 +85,8 @@ class RunDirectory(Folder):
     """A run directory that is being written; make one with ``create``."""
 
     @classmethod
-    def create(cls, path: Path) -> RunDirectory:
-        """Make ``path``, or clear it if it holds an earlier run (only what numtrace wrote).
+    def create(cls, path: Path, command: str = "run") -> RunDirectory:
+        """Make ``path``, or clear it if it holds an earlier run (only what numtrace wrote); ``command`` is who writes.
 
         Raises ``OutputError`` if it holds anything else, cannot be written, or another process is writing to it.
         """
@@ -100,7 +101,8 @@ class RunDirectory(Folder):
                         "give a new or empty directory with --out"
                     )
                 run._clear()
-        run.write_bytes(MARKER, _MARKER_TEXT)
+        marker = {"format": _FORMAT, "version": 1, "command": command}
+        run.write_bytes(MARKER, msgspec.json.encode(marker) + b"\n")
         with files.output_errors(path / "variants"):
             (path / "variants").mkdir()
         return run
@@ -163,11 +165,16 @@ def default_path(model: str, now: datetime, parent: Path | None = None) -> Path:
 
 def is_run(path: Path) -> bool:
     """Whether ``path`` is a run directory: it has the marker, with the marker's content."""
+    return bool(_marker(path))
+
+
+def _marker(path: Path) -> dict[str, Any]:
+    """What the marker in ``path`` says; empty where there is none."""
     try:
         marker = msgspec.json.decode((path / MARKER).read_bytes())
     except (OSError, msgspec.DecodeError):
-        return False
-    return isinstance(marker, dict) and marker.get("format") == "numtrace.run"
+        return {}
+    return marker if isinstance(marker, dict) and marker.get("format") == _FORMAT else {}
 
 
 def load(path: Path) -> Report:
@@ -178,6 +185,8 @@ def load(path: Path) -> Report:
     except FileNotFoundError:
         if not path.is_dir():
             why = f"{path} does not exist: give the directory of a numtrace run"
+        elif _marker(path).get("command") == "bisect":
+            why = f"{path} is of a numtrace bisect that ended before it had found anything out: run it again"
         elif is_run(path):
             why = f"{path} is a numtrace run that ended before its first variant was done: run again"
         else:

@@ -97,6 +97,16 @@ def is_float(name: str) -> bool:
     return name.startswith(("f", "bf"))
 
 
+def precision(name: str) -> int:
+    """The bits of a float type's significand, the hidden one too; InputError for an unknown type."""
+    dtype = numpy_dtype(name)
+    if not is_ml_dtype(dtype):
+        return int(np.finfo(dtype).nmant) + 1
+    import ml_dtypes
+
+    return int(ml_dtypes.finfo(dtype).nmant) + 1
+
+
 def same_storage(a: str, b: str) -> bool:
     """Whether values of ``a`` and ``b`` have the same bits: equal, or integers of one width.
 

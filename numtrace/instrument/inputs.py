@@ -108,7 +108,11 @@ def _random_inputs(signature: Sequence[TensorType], seed: int) -> list[torch.Ten
     tensors = []
     for index, type_ in enumerate(signature):
         if not type_.is_static:
-            raise InputError(f"input {index} is {type_}, and its dynamic dims have no size; give --input")
+            times = f" {len(signature)} times, in order, for this one" if len(signature) > 1 else ","
+            raise InputError(
+                f"input {index} is {type_}, and its dynamic dims have no size; "
+                f"give --input{times} such as {_example(type_)}, or @x.npy"
+            )
         shape, dtype = type_.static_shape, dtypes.torch_dtype(type_.dtype)
         if dtypes.is_float(type_.dtype):
             drawn = torch.randn(shape, generator=generator)
@@ -117,6 +121,12 @@ def _random_inputs(signature: Sequence[TensorType], seed: int) -> list[torch.Ten
             drawn = torch.randint(least, largest + 1, shape, generator=generator)
         tensors.append(drawn.to(dtype))
     return tensors
+
+
+def _example(type_: TensorType) -> str:
+    """A value of ``type_`` as ``--input`` takes it, with some size for each dim that has none."""
+    sized = TensorType(tuple(2 if size is None else size for size in type_.shape), type_.dtype)
+    return f"{sized}={0.5 if dtypes.is_float(type_.dtype) else 1}"
 
 
 def _by_bits(array: np.ndarray, expected: TensorType) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +32,7 @@ def parse_scope(text: str) -> tuple[str, Path]:
     if not equals:
         scope, file = "", text
     if not file:
-        raise InputError(f"{text!r} names no parameter archive; give SCOPE=FILE")
+        raise InputError(f"{text!r} names no parameter archive; give SCOPE=FILE, such as model=weights.irpa")
     return scope, Path(file)
 
 
@@ -113,6 +114,12 @@ class ParameterArchives:
     def _scope(self, scope: str) -> _Scope:
         if scope not in self._scopes:
             given = ", ".join(repr(name) for name in self._scopes) or "none"
+            if scope and [*self._scopes] == [""]:
+                bare = self._scopes[""].paths[0]
+                raise InputError(
+                    f"no archive for parameter scope {scope!r}: {str(bare)!r} was given without a scope; "
+                    f"write --params {shlex.quote(f'{scope}={bare}')}"
+                )
             option = f"--params {scope}=FILE" if scope else "--params FILE"
             raise InputError(f"no archive for parameter scope {scope!r} (given: {given}); add {option}")
         return self._scopes[scope]

@@ -13,6 +13,12 @@ from numtrace.instrument.tensor_type import TensorType
 _TORCH = re.compile(r"^!torch\.v?tensor<\[([0-9?,]*)\],\s*([A-Za-z0-9]+)>$")
 _BUILTIN = re.compile(r"^tensor<((?:[0-9?]+x)*[A-Za-z0-9]+)(?:,.*)?>$", re.DOTALL)
 
+#: What a function of complex numbers can do instead: inside of it they are traced.
+_AS_FLOATS = {
+    "argument": "take two floats for each number, which torch.view_as_real makes, and torch.view_as_complex of them",
+    "result": "return two floats for each number, which torch.view_as_real makes",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Signature:
@@ -27,7 +33,7 @@ def find_function(module: ir.Module, wanted: str | None) -> Signature:
     """The function called ``wanted``; without a name ``main``, or the only public one.
 
     Raises:
-        ModelError: there is no such function (the message lists those), or it takes other than tensors.
+        ModelError: there is no such function (the message lists those), or it is not one of tensors of real numbers.
     """
     functions: dict[str, ir.Operation] = {}
     for view in module.body.operations:
@@ -65,7 +71,10 @@ def _tensor_type(type_: ir.Type, function: str, what: str, index: int) -> Tensor
         return TensorType(tuple(None if size == "?" else int(size) for size in sizes), _signless(match[2]))
     if match := _BUILTIN.match(text):
         return TensorType.parse(match[1])
-    raise ModelError(f"{what} {index} of {function} is {text}; numtrace handles functions of tensors")
+    given = f"{what} {index} of {function} is {text}"
+    if "complex<" in text:
+        raise ModelError(f"{given}; complex {what}s are not handled: {_AS_FLOATS[what]}")
+    raise ModelError(f"{given}; numtrace handles functions of tensors")
 
 
 def _signless(dtype: str) -> str:

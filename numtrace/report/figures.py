@@ -7,6 +7,8 @@ from pathlib import Path
 
 from rich.cells import cell_len
 
+from numtrace.instrument import dtypes
+
 NOTHING = "-"
 
 
@@ -15,6 +17,17 @@ def number(value: float | None) -> str:
     if value is None:
         return NOTHING
     return f"{value:.2e}" if value else "0"
+
+
+def ulps(value: float | None, dtype: str) -> str:
+    """An error in ulps of ``dtype``, as :func:`number`; ``≥2^24`` of an f32 where it is larger than the value.
+
+    2^p ulps of a value are more than the value itself, and how many more says how near to zero that is, nothing of the
+    error: the ulp of 0 is the smallest number of the type, and a 1 in its place is off by 7e44 of them.
+    """
+    if value is None or value < 2.0 ** (digits := dtypes.precision(dtype)):
+        return number(value)
+    return f"≥2^{digits}"
 
 
 def decimal(value: float | None, digits: int) -> str:

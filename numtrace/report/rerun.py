@@ -11,7 +11,7 @@ from rich.text import Text
 
 from numtrace.dumps.code import Code
 from numtrace.report.code_view import lowering_lines
-from numtrace.report.figures import bound_share, count, near, number, op_names, tensor_type
+from numtrace.report.figures import bound_share, count, near, number, op_names, tensor_type, ulps
 from numtrace.report.layout import Column, heading, labelled, paragraph, table
 from numtrace.report.terminal import show_lines, width_of
 
@@ -63,7 +63,8 @@ def _rows(record: dict[str, Any], width: int) -> list[Text]:
     rows = [("in the run", record["in_run"], "")]
     rows += [(_name(route), _figures(route, record), _remark(route)) for route in record["routes"]]
     for name, figures, remark in rows:
-        cells = [number(figures.get(key)) for key in ("max_abs", "rel_l2", "max_ulp")]
+        cells = [number(figures.get(key)) for key in ("max_abs", "rel_l2")]
+        cells.append(ulps(figures.get("max_ulp"), record["dtype"]))
         cells += [count(figures.get(key)) for key in ("nan", "inf")]
         cells.append(bound_share(figures.get("code"), figures.get("bound_ratio")))
         for column, cell in zip(columns, [name, *cells, remark], strict=True):

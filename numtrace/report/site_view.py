@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from numtrace.dumps.schema import Site, Variant
-from numtrace.report.figures import bound_share, count, decimal, index, number, op_names, tensor_type
+from numtrace.report.figures import bound_share, count, decimal, index, number, op_names, tensor_type, ulps
 from numtrace.report.layout import Column, heading, labelled, table
 
 _TERMS = ("total", "inherited", "introduced", "semantic", "rounding", "codegen")
@@ -78,7 +78,7 @@ def _terms(site: Site, width: int) -> list[Text]:
             number(term.mean_abs),
             number(term.rel_l2),
             decimal(term.cosine, 6),
-            number(term.max_ulp),
+            ulps(term.max_ulp, site.dtype),
             count(term.nan),
             count(term.inf),
         )

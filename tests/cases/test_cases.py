@@ -247,3 +247,12 @@ def test_precision_asked_for_is_over_a_tolerance_that_it_does_not_meet(tmp_path:
 def test_arithmetic_in_f64_that_iree_narrows_is_told(tmp_path: Path) -> None:
     _, document, _ = run("p04a-f64-demoted-by-default", tmp_path)
     assert any("--iree-input-demote-f64-to-f32=false" in notice for notice in document["notices"])
+
+
+def test_seeded_bytes_show_what_is_taken_for_signed(tmp_path: Path) -> None:
+    """Of 192 bytes drawn from all of them some are over 127; the case's own inputs are not needed."""
+    program = CASES / "p02a-transpose-matmul-drops-unsigned-lhs" / "program.mlir"
+    done = inside("run", program, "--pass", "transpose-matmul", "--json", "--out", "run", cwd=tmp_path)
+    baseline, transposed = done.document["variants"]
+    assert (baseline["verdict"], transposed["verdict"], done.code) == ("ok", "pass-bug", 1)
+    assert "brought in at matmul" in transposed["reason"]

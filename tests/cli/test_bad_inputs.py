@@ -25,6 +25,14 @@ def test_no_parameters_at_all(numtrace, layer):
     )
 
 
+def test_an_archive_without_its_scope(numtrace, layer):
+    refused(
+        numtrace("run", "layer.mlir", "--params", "layer.safetensors"),
+        r"no archive for parameter scope 'model': '(/\S+/layer.safetensors)' was given without a scope; "
+        r"write --params model=\1; the program takes \"model\"::\"fc.weight\", 8x16xf32, from there",
+    )
+
+
 def test_a_parameter_is_missing(numtrace, layer, tmp_path):
     save_file({"fc.weight": WEIGHT_AND_BIAS["fc.weight"]}, tmp_path / "p.safetensors")
     refused(

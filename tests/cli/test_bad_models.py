@@ -26,6 +26,23 @@ MODELS = {
         "func.func @main(%x: vector<4xf32>) -> vector<4xf32> { return %x : vector<4xf32> }",
         r"argument 0 of main is vector<4xf32>; numtrace handles functions of tensors",
     ),
+    "complex result": (
+        """
+func.func @main(%x: !torch.vtensor<[5],f32>) -> !torch.vtensor<[5],complex<f32>> {
+  %y = torch.aten.complex %x, %x
+      : !torch.vtensor<[5],f32>, !torch.vtensor<[5],f32> -> !torch.vtensor<[5],complex<f32>>
+  return %y : !torch.vtensor<[5],complex<f32>>
+}
+""",
+        r"result 0 of main is !torch.vtensor<\[5\],complex<f32>>; complex results are not handled: "
+        r"return two floats for each number, which torch.view_as_real makes$",
+    ),
+    "complex argument": (
+        "func.func @main(%x: tensor<5xcomplex<f32>>) -> tensor<5xcomplex<f32>> {\n"
+        "  return %x : tensor<5xcomplex<f32>>\n}\n",
+        r"argument 0 of main is tensor<5xcomplex<f32>>; complex arguments are not handled: "
+        r"take two floats for each number, which torch.view_as_real makes, and torch.view_as_complex of them$",
+    ),
 }
 
 

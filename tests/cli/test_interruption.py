@@ -54,6 +54,17 @@ def test_ctrl_c_while_preparing(stage, layer, tmp_path):
     assert "numtrace: interrupted" in err
 
 
+def test_ctrl_c_in_a_search(layer, tmp_path, numtrace):
+    process = start("bisect", *layer, "--out", "found", cwd=tmp_path)
+    wait_for(process, "evaluate input")
+    code, out, err = stop(process, signal.SIGINT)
+    assert (code, out) == (130, "")
+    assert "Traceback" not in err
+    shown = numtrace("show", "found")
+    assert shown.code == 2
+    assert shown.said.startswith("numtrace: found is of a numtrace bisect that ended before")
+
+
 def test_ctrl_c_in_a_variant(layer, tmp_path, numtrace):
     process = start("run", *layer, *THREE, "--json", cwd=tmp_path)
     wait_for(process, "demote-bf16 · compile with traces")

@@ -165,6 +165,9 @@ def test_load_says_what_is_wrong(tmp_path):
     run = RunDirectory.create(tmp_path / "run")
     with pytest.raises(UsageError, match="ended before its first variant was done"):
         load(run.path)
+    search = RunDirectory.create(tmp_path / "search", "bisect")
+    with pytest.raises(UsageError, match="search is of a numtrace bisect that ended before it had found"):
+        load(search.path)
     path = run.write_report(make_report("baseline"))
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(UsageError, match=r"report\.json is not complete JSON"):

@@ -46,6 +46,14 @@ def test_values_are_those_of_the_bits(name, bits, value):
     assert float(dtypes.to_torch(array).to(torch.float64)) == value
 
 
+@pytest.mark.parametrize(
+    ("name", "bits"),
+    [("f16", 11), ("bf16", 8), ("f32", 24), ("f64", 53), ("f8E5M2", 3), ("f8E4M3FN", 4), ("f8E8M0FNU", 1)],
+)
+def test_precision_counts_the_hidden_bit(name, bits):
+    assert dtypes.precision(name) == bits
+
+
 def test_names_of_one_dtype():
     assert dtypes.from_torch(torch.int32) == "i32"
     assert dtypes.from_torch(torch.uint8) == "ui8"

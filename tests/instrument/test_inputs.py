@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import ml_dtypes
@@ -122,12 +123,26 @@ def test_numpy_forgets_the_name_of_bf16_and_the_signature_gives_it_back(tmp_path
         (["f32=@/nowhere/x.bin"], ["f32"], "input 0: cannot read '/nowhere/x.bin': No such file"),
         (["@a\0b.npy"], ["f32"], "input 0: .*null"),
         (["f32=@a\0b.bin"], ["f32"], "input 0: .*null"),
-        ([], ["2xf32", "?x3xf32"], r"input 1 is \?x3xf32, and its dynamic dims have no size; give --input"),
+        (
+            [],
+            ["2xf32", "?x3xf32"],
+            r"input 1 is \?x3xf32, and its dynamic dims have no size; give --input 2 times, in order, "
+            r"for this one such as 2x3xf32=0\.5, or @x\.npy$",
+        ),
+        ([], ["?x?xi1"], r"its dynamic dims have no size; give --input, such as 2x2xi1=1, or @x\.npy$"),
     ],
 )
 def test_errors_say_given_and_expected(specs, signature, says):
     with pytest.raises(InputError, match=says):
         load_inputs(specs, _types(*signature), seed=0)
+
+
+@pytest.mark.parametrize("type_", ["?x3xf32", "?x?xi1", "4x?xbf16", "?xi64", "?xui8"])
+def test_the_value_that_is_proposed_for_dynamic_dims_is_one(type_):
+    with pytest.raises(InputError) as refused:
+        load_inputs([], _types(type_), seed=0)
+    proposed = re.search(r"such as (\S+), or", str(refused.value))[1]
+    assert torch.isin(_load(proposed, type_).double(), torch.tensor([0.5, 1.0])).all()
 
 
 def test_npy_that_does_not_fit(tmp_path):

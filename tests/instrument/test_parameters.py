@@ -43,7 +43,7 @@ def test_parse_scope():
     assert [str(part) for part in parse_scope("m=/x=y.irpa")] == ["m", "/x=y.irpa"]
     assert [str(part) for part in parse_scope("some.gguf")] == ["", "some.gguf"]
     for text in ("", "model="):
-        with pytest.raises(InputError, match="SCOPE=FILE"):
+        with pytest.raises(InputError, match=r"give SCOPE=FILE, such as model=weights\.irpa"):
             parse_scope(text)
 
 

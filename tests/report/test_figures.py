@@ -1,7 +1,7 @@
 import pytest
 from rich.cells import cell_len
 
-from numtrace.report.figures import decimal, index, number, op_names, shorten, tensor_type, visible
+from numtrace.report.figures import decimal, index, number, op_names, shorten, tensor_type, ulps, visible
 
 
 @pytest.mark.parametrize(
@@ -10,6 +10,27 @@ from numtrace.report.figures import decimal, index, number, op_names, shorten, t
 )
 def test_number(value, text):
     assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "text"),
+    [
+        (0.5, "f32", "5.00e-01"),
+        (0.0, "bf16", "0"),
+        (None, "f32", "-"),
+        (None, "i64", "-"),
+        # Just below 2 an f32's ulp is 2^-23: 2^24 - 1 of them are that value.
+        (2.0**24 - 1, "f32", "1.68e+07"),
+        (2.0**24, "f32", "≥2^24"),
+        # 1 where 0 is expected, in units of the smallest f32, 2^-149.
+        (2.0**149, "f32", "≥2^24"),
+        (255.0, "bf16", "2.55e+02"),
+        (256.0, "bf16", "≥2^8"),
+        (1e300, "f8E5M2", "≥2^3"),
+    ],
+)
+def test_ulps_are_counted_up_to_the_value_itself(value, dtype, text):
+    assert ulps(value, dtype) == text
 
 
 def test_small_forms():
