@@ -156,7 +156,8 @@ def not_judged(found: Unjudged, sites: Sequence[dict[str, Any]]) -> str:
     open_ = sum(site.get("free") or 0 for site in found.sites)
     of_some = f" for {open_} elements" if all(site.get("free") for site in found.sites) else ""
     off = "" if found.max_abs is None else f", up to {found.max_abs:.3g}"
-    off += "" if found.max_ulp is None else f" or {found.max_ulp:.3g} ulp"
+    # 2^24 ulps and more are of what should be all but zero: they are as many as its exponent is small.
+    off += "" if found.max_ulp is None or found.max_ulp >= 2.0**24 else f" or {found.max_ulp:.3g} ulp"
     why = next((site.get("unbounded_reason") for site in found.sites if site.get("unbounded_reason")), None)
     return (
         f"the code of {listed([site['op'] for site in found.sites])} has no error bound"
