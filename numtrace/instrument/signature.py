@@ -74,7 +74,9 @@ def _tensor_type(type_: ir.Type, function: str, what: str, index: int) -> Tensor
     given = f"{what} {index} of {function} is {text}"
     if "complex<" in text:
         raise ModelError(f"{given}; complex {what}s are not handled: {_AS_FLOATS[what]}")
-    raise ModelError(f"{given}; numtrace handles functions of tensors whose rank and element type are written out")
+    raise ModelError(
+        f"{given}; numtrace handles functions of tensors whose rank and element type are written out"
+    )
 
 
 def _signless(dtype: str) -> str:

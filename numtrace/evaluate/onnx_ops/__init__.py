@@ -7,6 +7,7 @@ from numtrace.evaluate.onnx_ops import (  # noqa: F401
     elementwise,
     indexing,
     layout,
+    losses,
     normalization,
     pooling,
     quantized,

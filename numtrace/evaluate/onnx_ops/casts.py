@@ -28,13 +28,18 @@ def cast(op: Op, value: Tensor, like: Tensor | None = None) -> Tensor:
     if target not in FORMATS:
         raise UncoveredOp(f"a cast to {target}")
     result = value.double()
-    if target.startswith("f8") and given(op, "saturate", 1):
-        fmt = FORMATS[target]
-        # Up to half-way to the next number a value is rounded to the largest one, and rounding is erased here.
-        rounded = fmt.max_finite + 2.0 ** (fmt.emax - fmt.precision)
-        sized = torch.where(result > 0, fmt.max_finite, -fmt.max_finite)
-        result = torch.where(result.abs() > rounded, sized, result)
-    return result
+    return saturated(result, target) if target.startswith("f8") and given(op, "saturate", 1) else result
+
+
+def saturated(value: Tensor, target: str) -> Tensor:
+    """What is too large for the type ``target`` as its largest number.
+
+    Up to half-way to the next number a value is rounded to that anyway, and rounding is erased here.
+    """
+    fmt = FORMATS[target]
+    rounded = fmt.max_finite + 2.0 ** (fmt.emax - fmt.precision)
+    sized = torch.where(value > 0, fmt.max_finite, -fmt.max_finite)
+    return torch.where(value.abs() > rounded, sized, value)
 
 
 def _truncated(value: Tensor, dtype: torch.dtype) -> Tensor:

@@ -24,6 +24,11 @@ def gemm(op: Op, a: Tensor, b: Tensor, c: Tensor | None = None) -> Tensor:
     return made if c is None else made + given(op, "beta", 1.0) * c
 
 
+@evaluates_onnx("Det", since=11)
+def det(op: Op, x: Tensor) -> Tensor:
+    return torch.linalg.det(x)
+
+
 @evaluates_onnx("Einsum", reads=("equation",), since=12)
 def einsum(op: Op, *operands: Tensor) -> Tensor:
     return torch.einsum(given(op, "equation"), *operands)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from numtrace.evaluate.onnx_ops.casts import saturated
 from numtrace.evaluate.onnx_ops.contraction import convolved
-from numtrace.evaluate.onnx_ops.registry import element, evaluates_onnx, given
+from numtrace.evaluate.onnx_ops.registry import ARITHMETIC, FLOATS_OF_A_BYTE, element, evaluates_onnx, given
 from numtrace.evaluate.onnx_ops.windows import READS
 from numtrace.evaluate.op import Op
 from numtrace.evaluate.types import exact_dtype
@@ -64,14 +65,28 @@ def integer_convolution(
     return convolved(op, image, kernel, None, 0.0).to(torch.int64).to(torch.int32)
 
 
-@evaluates_onnx("QuantizeLinear", reads=("axis", "block_size", "output_dtype", "saturate"), since=10)
+@evaluates_onnx(
+    "QuantizeLinear",
+    reads=("axis", "block_size", "output_dtype", "saturate"),
+    since=10,
+    types=ARITHMETIC | FLOATS_OF_A_BYTE,
+)
 def quantize(op: Op, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
-    dtype = exact_dtype(element(op.result_types[0]))
+    target = element(op.result_types[0])
+    if target.startswith("f8"):  # whose zero point is zero
+        codes = x.double() / _blocks(op, scale, x)
+        return saturated(codes, target) if given(op, "saturate", 1) else codes
+    dtype = exact_dtype(target)
     zero = torch.zeros((), dtype=dtype) if zero is None else _blocks(op, zero, x)
     return _codes(x.double(), _blocks(op, scale, x), zero, dtype)
 
 
-@evaluates_onnx("DequantizeLinear", reads=("axis", "block_size", "output_dtype"), since=10)
+@evaluates_onnx(
+    "DequantizeLinear",
+    reads=("axis", "block_size", "output_dtype"),
+    since=10,
+    types=ARITHMETIC | FLOATS_OF_A_BYTE,
+)
 def dequantize(op: Op, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
     codes = x.double() if zero is None else x.double() - _blocks(op, zero, x).double()
     return codes * _blocks(op, scale, x)

@@ -23,8 +23,9 @@ _ELEMENT = re.compile(r",\s*([A-Za-z0-9]+)>$")
 
 #: Element types that torch has arithmetic of, as MLIR writes them.
 ARITHMETIC = frozenset(("f64", "f32", "f16", "bf16", "i1", "si8", "si16", "si32", "si64", "ui8"))
-#: Those that it can only hold, and cast.
-ALL = ARITHMETIC | {"ui16", "ui32", "ui64", "f8E4M3FN", "f8E5M2", "f8E4M3FNUZ", "f8E5M2FNUZ"}
+FLOATS_OF_A_BYTE = frozenset(("f8E4M3FN", "f8E5M2", "f8E4M3FNUZ", "f8E5M2FNUZ"))
+#: With those that it can only hold, and cast.
+ALL = ARITHMETIC | FLOATS_OF_A_BYTE | {"ui16", "ui32", "ui64"}
 
 
 @dataclass(frozen=True, slots=True)
