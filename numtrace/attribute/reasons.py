@@ -150,6 +150,12 @@ def unsure(record: dict[str, Any], sites: Sequence[dict[str, Any]]) -> str:
     )
 
 
+def undefined(what: Sequence[str]) -> str:
+    """That the source itself leaves open what it means."""
+    more = f", and {len(what) - 1} more" if len(what) > 1 else ""
+    return f"; but the source has no defined result there: {what[0]}{more}"
+
+
 def not_judged(found: Unjudged, sites: Sequence[dict[str, Any]]) -> str:
     """Which code has no bound, why, and that the rest does not outweigh it."""
     count = len(found.sites)

@@ -50,6 +50,8 @@ class Reference:
         self._owner = {slot: stamp for stamp, slots in finals.items() for slot in slots}
         self._found: dict[int, dict[int, Tensor]] = {}
         self.outputs: list[Tensor] | None = None
+        #: Which results of the source are not defined, by the stamps of their ops.
+        self.undefined: dict[tuple[int, ...], str] = {}
         for op in program.initializers:
             self._machine.run(op.regions[0], [])
         self._machine.env.update(zip(function.regions[0].arguments, arguments, strict=True))
@@ -98,6 +100,8 @@ class Reference:
             self._machine.step(op)
         finally:
             op.dead = dead
+        if "undefined" in op.cache:
+            self.undefined[op.stamps] = op.cache["undefined"]
         for slot in op.results:
             stamp, value = self._owner.get(slot), self._machine.env.get(slot)
             if stamp is not None and self._left[stamp] > 0 and isinstance(value, torch.Tensor):

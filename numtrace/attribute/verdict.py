@@ -65,6 +65,8 @@ def judge(
         golden = record.get("golden")
         if golden and golden["as_compiled"]:
             return code or Judgement("inconclusive", reason + reasons.golden_as_compiled(golden))
+        if charged.kind == LOWERING and record.get("undefined"):
+            return code or Judgement("inconclusive", reason + reasons.undefined(record["undefined"]))
         if not charged.proven:
             return Judgement("inconclusive", f"{reason}; or the lowering did: the baseline does not compile")
         return Judgement("lowering-bug" if charged.kind == LOWERING else "pass-bug", reason)

@@ -130,6 +130,9 @@ def _run(variant: Variant) -> None:
         repeats=again,
         torch_same_dtype=same_dtype,
         spread=spread,
+        undefined=[
+            f"{what} (at {variant.table[stamps[0]]['name']})" for stamps, what in reference.undefined.items()
+        ],
         read_otherwise=read_otherwise(variant, records, params, inputs),
         findings=findings,
         timings={

@@ -170,6 +170,18 @@ def test_a_reshape_that_does_not_fit_is_named_where_no_site_is() -> None:
     assert "96 elements" not in reason(given, [site("differs")])
 
 
+def test_what_the_source_leaves_open_accuses_nobody() -> None:
+    """But a pass that moves it does: with the same program before it the lowering's part is none."""
+    said = {"undefined": ["onnx.Cast of nan (at Cast)"]}
+    found = judge(
+        record(split=semantic(0.0, 1.0), **said), [], is_baseline=True, baseline=None, tolerant=False
+    )
+    assert found.verdict == "inconclusive"
+    assert found.reason.endswith("; but the source has no defined result there: onnx.Cast of nan (at Cast)")
+    passed = record(split=semantic(1.0, 0.0), **said)
+    assert judge(passed, [], is_baseline=False, baseline=BASELINE, tolerant=False).verdict == "pass-bug"
+
+
 @pytest.mark.parametrize(("worth", "verdict"), [(2.38, "lowering-bug"), (3e-6, "ok"), (0.0, "ok")])
 def test_constants_that_cost_more_than_rounding(worth: float, verdict: str) -> None:
     """Of an output of size 2, f32 rounding is 2.4e-7 a time; torch's own error is 1e-6."""

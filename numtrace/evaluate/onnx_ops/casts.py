@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from numtrace.errors import UncoveredOp, UndefinedResult
+from numtrace.errors import UncoveredOp
 from numtrace.evaluate.formats import FORMATS
 from numtrace.evaluate.onnx_ops.registry import ALL, element, evaluates_onnx, given
 from numtrace.evaluate.op import Op
@@ -23,7 +23,7 @@ def cast(op: Op, value: Tensor, like: Tensor | None = None) -> Tensor:
     target = element(op.result_types[0])
     if target in _WHOLE:
         if value.is_floating_point() and target != "i1":
-            value = _truncated(value, _WHOLE[target])
+            value = _truncated(op, value, _WHOLE[target])
         return value.to(_WHOLE[target])
     if target not in FORMATS:
         raise UncoveredOp(f"a cast to {target}")
@@ -42,16 +42,18 @@ def saturated(value: Tensor, target: str) -> Tensor:
     return torch.where(value.abs() > rounded, sized, value)
 
 
-def _truncated(value: Tensor, dtype: torch.dtype) -> Tensor:
-    """Floats without their fractions, in int64: of ui64 the bits.
+def _truncated(op: Op, value: Tensor, dtype: torch.dtype) -> Tensor:
+    """Floats without their fractions, as ``arith.fptosi`` and ``arith.fptoui`` are evaluated; of ui64 the bits.
 
-    Raises:
-        UndefinedResult: some of them are not of ``dtype``'s range. "The result of conversion is undefined" says ONNX.
+    Of what is not of ``dtype``'s range "the result of conversion is undefined", says ONNX. It is noted: a program may
+    choose other elements afterwards, as T5 does beside the logarithm of 0.
     """
     value = torch.trunc(value).double()
     limits = torch.iinfo(dtype)
     beyond = ~((value >= limits.min) & (value < 2.0 ** (limits.bits - (limits.min < 0))))
     if bool(beyond.any()):
         what = f"{int(beyond.sum())} numbers, such as {float(value[beyond][0]):g},"
-        raise UndefinedResult("onnx.Cast", f"of {what} to {dtype}, which does not hold them")
+        op.cache["undefined"] = f"onnx.Cast of {what} to {dtype}, which does not hold them"
+    if limits.min < 0:
+        return value.to(dtype)
     return torch.where(value >= 2.0**63, value - 2.0**64, value).to(torch.int64)
