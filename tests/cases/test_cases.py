@@ -117,6 +117,8 @@ EXPECTED = {
     "t23c-division-in-f32-asked-for": OK,
     # 100·(sin²(n·π/8) - sin²(n·0.392698735)) at n = 6 is 2.08e-4, in numpy float64; the table is folded in f32.
     "t24-hann-window-pi": lowering("0.0002", "brought in at mul"),
+    # Of 1 to 4 the 4 alone is kept.
+    "t25-max-unpool-overlapping-windows": lowering("3 at the output", "brought in at max_unpool2d"),
     "t14a-uint8-sum-signed": lowering("512 at the output", "brought in at sum"),
     # Another formula, equal in exact arithmetic, that the types do not hold.
     "t08-logsigmoid-underflow": not_finite("2 outputs", "made by log_sigmoid", "leaves the range of float64"),
