@@ -25,15 +25,14 @@ import signal
 import subprocess
 import sys
 import time
-import tomllib
 import warnings
 from collections import Counter
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+from reasons import Reason, counts, explained, read
 from rich.console import Console
 
 from numtrace.dumps.schema import Report, Tolerance
@@ -42,6 +41,8 @@ from numtrace.report.progress import Progress
 from numtrace.request import Request
 from numtrace.session import Session
 
+#: The reasons of the cases that are not right.
+TABLE = "onnx_reasons.toml"
 #: Seconds for one case.
 _PATIENCE = 600.0
 #: Seconds after which a program of a few elements has hung.
@@ -197,40 +198,27 @@ def right(made: list[np.ndarray], wanted: list[np.ndarray], about: dict[str, Any
 
 def report(accepted: list[Path]) -> int:
     results = {case.name: kept for case in accepted if (kept := _kept(case)) is not None}
-    reasons = _reasons()
     verdicts = Counter(result["verdict"] for result in results.values())
     evaluator = Counter(_of_evaluator(result) for result in results.values())
-    explained: Counter[str] = Counter()
-    unexplained, used = [], set()
-    for name, result in results.items():
-        if _is_right(result):
-            continue
-        number = next((n for n, reason in enumerate(reasons) if _explains(reason, name, result)), None)
-        if number is None:
-            unexplained.append(_line(Path(name), result))
-        else:
-            explained[reasons[number]["kind"]] += 1
-            used.add(number)
+    not_right = {name: result for name, result in results.items() if not _is_right(result)}
+    told = explained(read(TABLE), not_right, holds)
     wrong = [name for name, result in results.items() if result["compiled"] != "yes"]
     false_ok = [name for name in wrong if results[name]["verdict"] == "ok"]
-    stale = [reason["cases"] for n, reason in enumerate(reasons) if n not in used]
-    for line in unexplained:
-        print(line)
-    if len(results) == len(accepted):
-        for cases in stale:
-            print(f"a reason without a case: {', '.join(cases)}")
+    stale = told.stale if len(results) == len(accepted) else []
+    for name in told.unexplained:
+        print(_line(Path(name), results[name]))
+    for cases in stale:
+        print(f"a reason without a case: {cases}")
     commits = Counter(result["commit"] for result in results.values())
     if len(commits) > 1:
-        print(f"results of several commits: {_counts(commits)}")
-    print(f"{len(accepted)} cases accepted by iree-compile, {len(results)} judged: {_counts(verdicts)}")
-    print(f"evaluator: {_counts(evaluator)}")
+        print(f"results of several commits: {counts(commits)}")
+    print(f"{len(accepted)} cases accepted by iree-compile, {len(results)} judged: {counts(verdicts)}")
+    print(f"evaluator: {counts(evaluator)}")
     print(
         f"compiled output beyond the suite's tolerance: {len(wrong)}; of these ok: {len(false_ok)}", *false_ok
     )
-    print(
-        f"not right in all: explained {sum(explained.values())} ({_counts(explained)}), not {len(unexplained)}"
-    )
-    return int(bool(false_ok or unexplained or (stale and len(results) == len(accepted))))
+    print(f"not right in all: {told}")
+    return int(bool(false_ok or told.unexplained or stale))
 
 
 def _is_right(result: dict[str, Any]) -> bool:
@@ -241,22 +229,9 @@ def _of_evaluator(result: dict[str, Any]) -> str:
     return {"yes": "agrees", "uncovered": "uncovered"}.get(result["evaluator"], "differs")
 
 
-def _reasons() -> list[dict[str, Any]]:
-    text = Path(__file__).with_name("onnx_reasons.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text).get("reason", [])
-
-
-def _explains(reason: dict[str, Any], name: str, result: dict[str, Any]) -> bool:
+def holds(reason: Reason, result: dict[str, Any]) -> bool:
     """A reason is one for what it names: another verdict of the same case has none."""
-    return (
-        any(fnmatch(name, pattern) for pattern in reason["cases"])
-        and result["verdict"] in reason["verdicts"]
-        and _of_evaluator(result) == reason["evaluator"]
-    )
-
-
-def _counts(found: Counter[str]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in found.most_common()) or "none"
+    return result["verdict"] in reason["verdicts"] and _of_evaluator(result) == reason["evaluator"]
 
 
 def _line(case: Path, result: dict[str, Any]) -> str:

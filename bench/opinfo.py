@@ -5,6 +5,9 @@ is exported, imported, and lowered by IREE to ``flow``. numtrace then says what 
 twice: as the source has it, and as ``flow`` does. Both are held against the operator itself, called in float64 on the
 same numbers, which no code of numtrace takes part in.
 
+A sample that IREE lowers and that does not agree must have its reason in ``opinfo_reasons.toml``: with samples that
+have none, or with reasons that no sample has any more, the exit code is 1.
+
 Needs ``pip install expecttest``, as PyTorch's test helpers do. Results are kept in FOLDER, one file an operator.
 """
 
@@ -23,6 +26,7 @@ from typing import Any
 
 import torch
 from iree.compiler import ir
+from reasons import Reason, counts, explained, read
 from torch.utils import _pytree as pytree
 
 from numtrace.attribute.agreement import agrees
@@ -39,6 +43,8 @@ from numtrace.instrument.stamp import stamp_module
 from numtrace.worker.meanings import Meanings
 from numtrace.worker.modules import archives
 
+#: The reasons of the samples that do not agree, by operator and number: ``nn.functional.gelu#1``.
+TABLE = "opinfo_reasons.toml"
 #: Samples of an operator that are tried, and seconds for all of them.
 _SAMPLES, _PATIENCE = 4, 240
 _FLAGS = ("--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host")
@@ -88,16 +94,20 @@ def main() -> int:
     from torch.testing._internal.common_methods_invocations import op_db
 
     chosen.folder.mkdir(parents=True, exist_ok=True)
+    files = []
     for op in op_db:
         name = ".".join(part for part in (op.name, op.variant_test_name) if part)
-        left_out = any(word in name for word in _NO_VALUE) or torch.float32 not in op.dtypes
-        if chosen.report or left_out or chosen.only not in name:
+        if any(word in name for word in _NO_VALUE) or torch.float32 not in op.dtypes:
             continue
         file = chosen.folder / f"{name}.json"
+        files.append(file)
+        if chosen.report or chosen.only not in name:
+            continue
         if chosen.again or not file.exists():
             file.write_text(json.dumps(_in_a_process(op, chosen.folder / "work")))
             print(name, dict(Counter(outcome for outcome, _ in json.loads(file.read_text()))), flush=True)
-    return _report(chosen.folder, chosen.only)
+    whole = not chosen.only and all(file.exists() for file in files)
+    return report([file for file in chosen.folder.glob("*.json") if chosen.only in file.stem], whole)
 
 
 def _in_a_process(op: Any, work: Path) -> list[tuple[str, str]]:
@@ -192,19 +202,30 @@ def _apart(made: list[torch.Tensor], expected: list[torch.Tensor]) -> str:
     return ""
 
 
-def _report(folder: Path, only: str) -> int:
+def report(files: list[Path], whole: bool) -> int:
+    """What the results of operators say together; ``whole``: they are those of all operators."""
     found = {
-        file.stem: json.loads(file.read_text()) for file in sorted(folder.glob("*.json")) if only in file.stem
+        f"{file.stem}#{number}": (outcome, why)
+        for file in sorted(files)
+        for number, (outcome, why) in enumerate(json.loads(file.read_text()))
     }
-    counts = Counter(outcome for outcomes in found.values() for outcome, _ in outcomes)
-    for name, outcomes in found.items():
-        for outcome, why in dict.fromkeys(map(tuple, outcomes)):
-            if outcome not in ("agrees", "not imported", "not lowered", "not in float64"):
-                print(f"{name}: {outcome}: {why[:200]}")
-    judged = sum(count for outcome, count in counts.items() if not outcome.startswith("not "))
-    print(f"{len(found)} operators, {sum(counts.values())} samples: {dict(counts.most_common())}")
-    print(f"of {judged} that IREE lowers, {counts['agrees']} agree")
-    return 0 if judged == counts["agrees"] else 1
+    outcomes = Counter(outcome for outcome, _ in found.values())
+    judged = {name: outcome for name, (outcome, _) in found.items() if not outcome.startswith("not ")}
+    apart = {name: outcome for name, outcome in judged.items() if outcome != "agrees"}
+    told = explained(read(TABLE), apart, holds)
+    stale = told.stale if whole else []
+    for name in told.unexplained:
+        outcome, why = found[name]
+        print(f"{name}: {outcome}: {why[:200]}")
+    for cases in stale:
+        print(f"a reason without a case: {cases}")
+    print(f"{len(files)} operators, {len(found)} samples: {counts(outcomes)}")
+    print(f"of {len(judged)} that IREE lowers, {len(judged) - len(apart)} agree; the others: {told}")
+    return int(bool(told.unexplained or stale))
+
+
+def holds(reason: Reason, outcome: str) -> bool:
+    return outcome == reason["outcome"]
 
 
 if __name__ == "__main__":

@@ -90,12 +90,17 @@ class Attempt:
         return f"it dies after dispatch {reached[-1]}" if reached else None
 
     def _explain(self) -> str | None:
-        """What is undefined in the source with these inputs, which a crash may come of; None when nothing is."""
+        """What is undefined with these inputs, which a crash may come of; None when nothing is.
+
+        In the source, where that is what is evaluated. Where it is the input stage, the source may well have a result:
+        StableHLO leaves out a scatter's updates that are out of bounds, what IREE makes of it has no such rule.
+        """
+        where = "at the input stage" if self._job["reference"] == "self" else "in the source"
         try:
             with closing(self._again("explain")) as coming:
                 for event in coming:
                     if event["event"] == "error" and event["kind"] == "undefined":
-                        return f"in the source {placed(event)}"
+                        return f"{where} {placed(event)}"
         except RunError:
             pass
         return None

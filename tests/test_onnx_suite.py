@@ -35,14 +35,15 @@ SAMPLE = {
 
 @pytest.fixture(scope="module")
 def bench():
-    """The two scripts, as modules."""
+    """The two scripts, and the table of reasons, as modules."""
     sys.path.insert(0, str(BENCH))
     try:
         import onnx_cases
         import onnx_suite
+        import reasons
     finally:
         sys.path.remove(str(BENCH))
-    return onnx_cases, onnx_suite
+    return onnx_cases, onnx_suite, reasons
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,7 @@ def cases(bench) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_case(name: str, bench, cases, tmp_path: Path) -> None:
-    make, suite = bench
+    make, suite, reasons = bench
     make.make(cases[name], tmp_path / name)
     assert json.loads((tmp_path / name / "case.json").read_text())["accepted"]
     result = suite.judged(tmp_path / name)
@@ -60,7 +61,8 @@ def test_a_case(name: str, bench, cases, tmp_path: Path) -> None:
     assert result["evaluator"] == "yes", result
     assert (result["verdict"], result["compiled"] == "yes") == (verdict, right), result
     if verdict != "ok":  # and for the same reason as in the table
-        assert any(suite._explains(reason, name, result) for reason in suite._reasons())
+        told = reasons.explained(reasons.read(suite.TABLE), {name: result}, suite.holds)
+        assert told.unexplained == []
 
 
 @pytest.mark.parametrize(
@@ -83,9 +85,9 @@ def test_a_case(name: str, bench, cases, tmp_path: Path) -> None:
 def test_the_report(
     bench, tmp_path: Path, monkeypatch, name: str, verdict: str, evaluator: str, compiled: str, code: int
 ) -> None:
-    suite = bench[1]
-    mine = [reason for reason in suite._reasons() if name in reason["cases"]]
-    monkeypatch.setattr(suite, "_reasons", lambda: mine)
+    _, suite, reasons = bench
+    mine = [reason | {"cases": [name]} for reason in reasons.read(suite.TABLE) if name in reason["cases"]]
+    monkeypatch.setattr(suite, "read", lambda table: mine)
     (tmp_path / name).mkdir()
     result = {"commit": "abc", "verdict": verdict, "evaluator": evaluator, "compiled": compiled, "reason": ""}
     (tmp_path / name / "result.json").write_text(json.dumps(result))

@@ -2,6 +2,7 @@
 
 from numtrace.evaluate import (  # noqa: F401
     arith,
+    bits,
     choices,
     complex_numbers,
     control,

@@ -156,10 +156,10 @@ def cast_unsigned(op: Op, machine, a: Tensor) -> Tensor:
         # Halved (its lowest bit kept for the rounding) where it does not fit the signed range.
         half = ((a >> 1) & torch.iinfo(torch.int64).max) | (a & 1)
         return torch.where(a < 0, half.to(op.dtype) * 2, a.to(op.dtype))
-    return _unsigned(a).to(op.dtype)
+    return unsigned(a).to(op.dtype)
 
 
-def _unsigned(a: Tensor) -> Tensor:
+def unsigned(a: Tensor) -> Tensor:
     """The unsigned value in int64; of an int64 its bits."""
     if a.dtype in (torch.int64, torch.bool):
         return a.to(torch.int64)
@@ -223,14 +223,14 @@ def shrsi(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
 @evaluates("arith.shrui")
 def shrui(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
     if a.dtype != torch.int64:
-        return torch.bitwise_right_shift(_unsigned(a), b.to(torch.int64)).to(a.dtype)
+        return torch.bitwise_right_shift(unsigned(a), b.to(torch.int64)).to(a.dtype)
     kept = torch.where(b == 0, -1, torch.bitwise_left_shift(torch.ones_like(a), 64 - b) - 1)
     return torch.bitwise_right_shift(a, b) & kept
 
 
 @evaluates("arith.divui", "arith.remui", "arith.ceildivui")
 def unsigned_division(op: Op, machine, a: Tensor, b: Tensor) -> Tensor:
-    dividend, divisor = _unsigned(a), _unsigned(b)
+    dividend, divisor = unsigned(a), unsigned(b)
     if bool((divisor == 0).any()):
         raise UndefinedResult(op.name, "divides by zero")
     if bool((dividend < 0).any()) or bool((divisor < 0).any()):

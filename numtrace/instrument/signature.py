@@ -33,7 +33,8 @@ def find_function(module: ir.Module, wanted: str | None) -> Signature:
     """The function called ``wanted``; without a name ``main``, or the only public one.
 
     Raises:
-        ModelError: there is no such function (the message lists those), or it is not one of tensors of real numbers.
+        ModelError: there is no such function (the message lists those), it returns nothing, or it is not one of
+            tensors of real numbers.
     """
     functions: dict[str, ir.Operation] = {}
     for view in module.body.operations:
@@ -57,6 +58,8 @@ def find_function(module: ir.Module, wanted: str | None) -> Signature:
         )
         raise ModelError(f"{asked}; its functions: {', '.join(functions)}")
     type_ = functions[name].attributes["function_type"].value
+    if not len(type_.results):
+        raise ModelError(f"{name} returns nothing: the model has no output, and there is nothing to compare")
     return Signature(
         name,
         [_tensor_type(t, name, "argument", i) for i, t in enumerate(type_.inputs)],

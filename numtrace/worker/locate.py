@@ -1,4 +1,4 @@
-"""The jobs after a crash: how far the program came, and whether its source has a result at all.
+"""The jobs after a crash: how far the program came, and whether it has a result at all.
 
 :func:`locate` runs the traced program again and tells, dispatch by dispatch, how far it came. Nothing is evaluated;
 the process is expected to die, and the parent reads from the events where.
@@ -50,7 +50,7 @@ def locate(job: dict[str, Any], channel: Channel) -> None:
 
 
 def explain(job: dict[str, Any], channel: Channel) -> None:
-    """Evaluates the source on the inputs of the crash; raises what is undefined in it, else sends ``defined``.
+    """Evaluates the reference on the inputs of the crash; raises what is undefined in it, else sends ``defined``.
 
     Raises:
         UndefinedResult: an index out of range or a division by zero, which compiled code may die of.
@@ -58,7 +58,7 @@ def explain(job: dict[str, Any], channel: Channel) -> None:
     evaluate_on(job["reference_device"])
     variant = Variant(job, channel)
     params = archives(job["params"])
-    channel.stage("look for undefined results in the source", timed=True)
+    channel.stage("look for undefined results", timed=True)
     with shared_cores(job["threads"]):
         for seed in range(job["seed"], job["seed"] + job["seeds"]):
             make_reference(

@@ -22,6 +22,10 @@ MODELS = {
     "bytecode": (b"ML\xefR" + bytes(range(64)), "m.mlir is not MLIR that the installed IREE parses"),
     "empty": ("", "no public function with a body"),
     "several": (TWO, "several functions; choose one with --function; its functions: encode, decode$"),
+    "no results": (
+        "func.func @main(%x: tensor<4xf32>) { return }",
+        "main returns nothing: the model has no output, and there is nothing to compare$",
+    ),
     "vector": (
         "func.func @main(%x: vector<4xf32>) -> vector<4xf32> { return %x : vector<4xf32> }",
         r"argument 0 of main is vector<4xf32>; numtrace handles functions of tensors",

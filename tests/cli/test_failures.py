@@ -141,6 +141,53 @@ def test_an_index_far_out_of_range(numtrace, tmp_path):
     assert "died of SIGSEGV" in variant["error"]["message"]
 
 
+#: StableHLO leaves the updates out whose index is out of bounds: the source has a result.
+SCATTER = """
+func.func @main(%x: tensor<4xf32>, %i: tensor<1x1xi64>, %u: tensor<1xf32>) -> tensor<4xf32> {
+  %r = "stablehlo.scatter"(%x, %i, %u) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    stablehlo.return %b : tensor<f32>
+  }) {scatter_dimension_numbers = #stablehlo.scatter<
+      inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>
+  } : (tensor<4xf32>, tensor<1x1xi64>, tensor<1xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+"""
+
+#: torch has none.
+TORCH_GATHER = """
+func.func @main(%x: !torch.vtensor<[4],f32>, %i: !torch.vtensor<[1],si64>) -> !torch.vtensor<[1],f32> {
+  %dim = torch.constant.int 0
+  %sparse = torch.constant.bool false
+  %r = torch.aten.gather %x, %dim, %i, %sparse
+      : !torch.vtensor<[4],f32>, !torch.int, !torch.vtensor<[1],si64>, !torch.bool -> !torch.vtensor<[1],f32>
+  return %r : !torch.vtensor<[1],f32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "others", "says"),
+    [
+        (
+            SCATTER,
+            ("1x1xi64=1000000000", "1xf32=5"),
+            "at the input stage iree_linalg_ext.scatter uses index 1",
+        ),
+        (TORCH_GATHER, ("1xi64=1000000000",), "in the source torch.aten.gather is refused by torch (index 1"),
+    ],
+    ids=["stablehlo", "torch"],
+)
+def test_where_the_program_of_a_crash_is_undefined(program, others, says, numtrace, tmp_path):
+    (tmp_path / "m.mlir").write_text(program)
+    given = [argument for text in ("4xf32=1", *others) for argument in ("--input", text)]
+    result = numtrace("run", "m.mlir", "--json", *given)
+    assert result.code == 3
+    (variant,) = result.document["variants"]
+    assert "died of SIGSEGV" in variant["error"]["message"]
+    assert says in variant["error"]["message"]
+
+
 def test_a_program_that_never_ends(numtrace, tmp_path):
     (tmp_path / "m.mlir").write_text(LOOP)
     result = numtrace(

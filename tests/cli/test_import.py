@@ -148,6 +148,21 @@ def test_an_onnx_model_by_its_nodes(numtrace: Run, tmp_path: Path) -> None:
     assert "Softmax" in {op for site in sites for op in site["ops"]}
 
 
+def test_an_onnx_model_without_outputs_has_nothing_to_compare(numtrace: Run, tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx", reason="the extra numtrace[onnx] is not installed")
+    from onnx import TensorProto, helper
+
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "graph", inputs, [])
+    opsets = [helper.make_opsetid("", 18)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), tmp_path / "net.onnx")
+    ran = numtrace("run", "net.onnx")
+    assert ran.code == 2
+    assert ran.said == (
+        "numtrace: main returns nothing: the model has no output, and there is nothing to compare\n"
+    )
+
+
 @pytest.mark.parametrize(("text", "batch"), [(STABLEHLO, ""), (TOSA, "1x")], ids=["stablehlo", "tosa"])
 def test_what_iree_s_input_conversion_takes(numtrace: Run, tmp_path: Path, text: str, batch: str) -> None:
     (tmp_path / "net.mlir").write_text(text)

@@ -255,3 +255,20 @@ def test_an_index_has_64_bits(typed):
     made = typed(text, torch.tensor([8, 8]), torch.tensor([2, 64]))
     assert made.bound.tolist() == [0.0, math.inf]
     assert made.exact[0].item() == 2
+
+
+COUNTED = """
+func.func @main(%a: tensor<1xf32>) -> tensor<1xi32> {
+  %i = arith.fptosi %a : tensor<1xf32> to tensor<1xi32>
+  %r = math.ctpop %i : tensor<1xi32>
+  return %r : tensor<1xi32>
+}
+"""
+
+
+def test_the_bits_of_an_integer_in_doubt_are_in_doubt(typed):
+    """2 has one bit, 3 two: 2.95 ± 0.1 may be either."""
+    near = typed(COUNTED, number(2.95, 0.1))
+    assert (near.typed.item(), near.bound.item()) == (1, math.inf)
+    clear = typed(COUNTED, number(2.5, 0.1))
+    assert (clear.typed.item(), clear.bound.item()) == (1, 0.0)

@@ -1,0 +1,90 @@
+"""``bench/opinfo.py``: what is not right needs a reason, and a reason needs what it is one for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).parents[1] / "bench"
+
+MINE = [
+    {"cases": ["gelu#1"], "kind": "iree-wrong", "outcome": "flow differs"},
+    {"cases": ["half#*", "cast#0"], "kind": "rounding", "outcome": "source differs"},
+]
+RIGHT = ("agrees", "")
+
+
+@pytest.fixture(scope="module")
+def bench():
+    """The script and the table of reasons, as modules."""
+    sys.path.insert(0, str(BENCH))
+    try:
+        import opinfo
+        import reasons
+    finally:
+        sys.path.remove(str(BENCH))
+    return opinfo, reasons
+
+
+@pytest.mark.parametrize(
+    ("results", "whole", "code", "says"),
+    [
+        ({"abs": [RIGHT, RIGHT]}, False, 0, "of 2 that IREE lowers, 2 agree; the others: explained 0 (none), not 0"),
+        ({"abs": [RIGHT, ("not lowered", "")]}, False, 0, "of 1 that IREE lowers, 1 agree"),
+        ({"gelu": [RIGHT, ("flow differs", "by 1")]}, False, 0, "explained 1 (iree-wrong 1), not 0"),
+        # Of the same sample something else, of the same operator another sample, and of another operator.
+        ({"gelu": [RIGHT, ("source differs", "by 1")]}, False, 1, "gelu#1: source differs: by 1"),
+        ({"gelu": [("flow differs", "by 1")]}, False, 1, "gelu#0: flow differs: by 1"),
+        ({"exp": [RIGHT, ("flow differs", "by 1")]}, False, 1, "exp#1: flow differs: by 1"),
+        ({"exp": [("crashes", "exit code 1")]}, False, 1, "exp#0: crashes: exit code 1"),
+        ({"exp": [("numtrace fails", "KeyError")]}, False, 1, "exp#0: numtrace fails: KeyError"),
+        # A reason without a sample tells only where all operators were tried.
+        ({"half": [("source differs", "")], "gelu": [RIGHT, ("flow differs", "")]}, True, 1, "a case: cast#0\n"),
+        ({"half": [("source differs", "")], "gelu": [RIGHT, ("flow differs", "")]}, False, 0, "rounding 1"),
+        (
+            {
+                "half": [("source differs", ""), ("source differs", "")],
+                "cast": [("source differs", "")],
+                "gelu": [RIGHT, ("flow differs", "")],
+            },
+            True,
+            0,
+            "explained 4 (rounding 3, iree-wrong 1), not 0",
+        ),
+    ],
+)  # fmt: skip
+def test_the_report(bench, tmp_path, monkeypatch, capsys, results, whole, code, says) -> None:
+    opinfo, _ = bench
+    monkeypatch.setattr(opinfo, "read", lambda table: MINE)
+    for name, outcomes in results.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(outcomes))
+    assert opinfo.report([*tmp_path.glob("*.json")], whole) == code
+    assert says in capsys.readouterr().out
+
+
+def test_every_reason_says_why_and_what_was_checked(bench) -> None:
+    opinfo, reasons = bench
+    table = reasons.read(opinfo.TABLE)
+    assert table
+    for reason in table:
+        assert set(reason) == {"cases", "kind", "outcome", "because", "checked"}
+        assert all("#" in case for case in reason["cases"])
+    cases = [case for reason in table for case in reason["cases"]]
+    assert len(cases) == len({*cases})
+
+
+@pytest.mark.parametrize(("name", "unlike"), [("abs", False), ("rad2deg", True)])
+def test_an_operator(bench, tmp_path, name: str, unlike: bool) -> None:
+    pytest.importorskip("expecttest", reason="PyTorch's test helpers need it")
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    opinfo, _ = bench
+    (op,) = (op for op in op_db if op.name == name)
+    outcomes = opinfo._in_a_process(op, tmp_path / "work")
+    assert [outcome for outcome, _ in outcomes] == ["flow differs" if unlike else "agrees"]
+    file = tmp_path / f"{name}.json"
+    file.write_text(json.dumps(outcomes))
+    assert opinfo.report([file], whole=False) == 0
