@@ -140,6 +140,8 @@ def _call(op: Op, name: str, machine, operands: tuple[Any, ...]) -> Any:
             named[argument.name] = value
         else:
             positional.append(value)
+    if _is_random(overload, dict(zip((argument.name for argument in arguments), operands, strict=False))):
+        raise UndefinedResult(name, "draws random numbers")
     before = torch.get_default_dtype()
     # What makes floats from integers, or from nothing, makes them of the default type.
     torch.set_default_dtype(float_dtype)
@@ -157,6 +159,15 @@ def _call(op: Op, name: str, machine, operands: tuple[Any, ...]) -> Any:
     if isinstance(result, (tuple, list)):  # one result is a list of tensors
         return tuple(result) if len(op.results) > 1 else list(result)
     return result
+
+
+def _is_random(overload, given: dict[str, Any]) -> bool:
+    """Whether the op draws numbers; one that drops elements does not where none are dropped, or out of training."""
+    if torch.Tag.nondeterministic_seeded not in overload.tags:
+        return False
+    shares = [given[name] for name in ("p", "dropout_p", "dropout") if name in given]
+    trains = [given[name] for name in ("train", "training") if name in given]
+    return not (shares == [0] or trains == [False])
 
 
 #: What torch says of operands that an op has no result for; compiled code does not check.

@@ -259,3 +259,25 @@ def test_an_assertion(evaluate, holds):
     else:
         with pytest.raises(UndefinedResult, match="does not hold"):
             evaluate(text, torch.tensor([1.0]))
+
+
+DROPPED = """
+func.func @main(%x: !torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32> {{
+  %p = torch.constant.float {share}
+  %train = torch.constant.bool {train}
+  %0:2 = torch.aten.native_dropout %x, %p, %train : !torch.vtensor<[4],f32>, !torch.float, !torch.bool
+      -> !torch.vtensor<[4],f32>, !torch.vtensor<[4],i1>
+  return %0#0 : !torch.vtensor<[4],f32>
+}}
+"""
+
+
+@pytest.mark.parametrize(("share", "train"), [("0.5", "false"), ("0.0", "true")])
+def test_dropout_that_drops_nothing(evaluate, share: str, train: str):
+    (made,) = evaluate(DROPPED.format(share=share, train=train), torch.arange(4.0))
+    assert made.tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_random_numbers_have_no_reference(evaluate):
+    with pytest.raises(UndefinedResult, match="native_dropout draws random numbers: its result is undefined"):
+        evaluate(DROPPED.format(share="0.5", train="true"), torch.arange(4.0))
