@@ -31,6 +31,8 @@ TARGET = (
 #: IREE narrows f64 to f32 unless it is told not to; the suite's inputs and outputs are f64 then, and a program that
 #: takes f32 cannot even be called with them. What plain ``iree-compile`` accepts is counted without it.
 KEEP_F64 = "--iree-input-demote-f64-to-f32=false"
+#: The step of a case that is only imported.
+_NOT_COMPILED = "not compiled"
 #: Seconds for one compilation.
 _PATIENCE = 300
 
@@ -52,9 +54,14 @@ def main() -> None:
     chosen = arguments.parse_args()
     first, step = map(int, chosen.share.split("/"))
     for case in collected()[first::step]:
-        if chosen.only in case.name and not (chosen.folder / case.name / "case.json").exists():
+        if chosen.only in case.name and not _is_made(chosen.folder / case.name, chosen.import_only):
             make(case, chosen.folder / case.name, compiles=not chosen.import_only)
     report(chosen.folder)
+
+
+def _is_made(folder: Path, import_only: bool) -> bool:
+    about = folder / "case.json"
+    return about.exists() and (import_only or json.loads(about.read_text())["step"] != _NOT_COMPILED)
 
 
 def collected() -> list[Any]:
@@ -68,15 +75,15 @@ def collected() -> list[Any]:
 
 def make(case: Any, folder: Path, *, compiles: bool = True) -> None:
     about = imported(case, folder)
-    if compiles and not about["step"] and (failed := _compiled(folder, [])):
+    if not about["step"] and not compiles:
+        about["step"] = _NOT_COMPILED
+    elif not about["step"] and (failed := _compiled(folder, [])):
         about |= {"step": "compile", "message": failed}
-    step, message = about["step"], about["message"]
-    floats = "float64" in (*about["types"], *about["expected"])
-    if compiles and not step and floats and not _compiled(folder, [KEEP_F64]):
+    accepted = about["accepted"] = not about["step"]
+    if accepted and "float64" in (*about["types"], *about["expected"]) and not _compiled(folder, [KEEP_F64]):
         about["flags"] = [KEEP_F64]
-    about["accepted"] = compiles and not step
     (folder / "case.json").write_text(json.dumps(about, indent=1))
-    print(f"{case.name}: {step or 'accepted'} {message[:100]}", flush=True)
+    print(f"{case.name}: {about['step'] or 'accepted'} {about['message'][:100]}", flush=True)
 
 
 def imported(case: Any, folder: Path) -> dict[str, Any]:

@@ -149,8 +149,13 @@ def _compiled(case: Path, inputs: list[str], wanted: list[np.ndarray], about: di
 
 
 def rounded(value: np.ndarray, dtype: str) -> np.ndarray:
-    """A value in the type of the suite's output: floats rounded once, integers, which IREE has no signs of, wrapped."""
+    """A value in the type of the suite's output: floats rounded once, integers, which IREE has no signs of, wrapped.
+
+    A fraction for an integer stays one: it is no value of the type.
+    """
     target = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    if target.kind in "iu" and value.dtype.kind == "f" and not np.array_equal(value, np.trunc(value)):
+        return value
     with np.errstate(all="ignore"):
         return (value.astype(np.int64) if target.kind in "iu" else value).astype(target)
 

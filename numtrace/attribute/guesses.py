@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from torch import Tensor
 
 from numtrace.attribute.lanes import REFERENCE, Lanes, Tag
 from numtrace.attribute.near_ties import Values
-from numtrace.attribute.places import Place, places, rounding
+from numtrace.attribute.places import Place, are_rounding, places
 from numtrace.attribute.scalars import (
     Constants,
     Scalars,
@@ -19,8 +19,10 @@ from numtrace.attribute.scalars import (
 )
 from numtrace.attribute.source_bits import SourceBits
 from numtrace.attribute.verification import Result, Verification
+from numtrace.errors import UncoveredOp
 from numtrace.evaluate.complex_numbers import as_parts
 from numtrace.evaluate.dispatch import entry_point, evaluate_dispatch
+from numtrace.evaluate.machine import Machine, MakeMachine
 from numtrace.evaluate.op import Op
 from numtrace.evaluate.program import Program
 
@@ -64,41 +66,67 @@ class Guesses:
         results: list[Result],
         upstream: Tag,
         known: Constants,
-    ) -> tuple[list[Result], Constants]:
-        """The results judged with what explains some that differ, and that; as they were, and nothing, if none does.
+    ) -> tuple[list[Result], Constants, Constants]:
+        """The results judged with what explains some that differ; and that, constants and places.
 
-        ``before``: as they were before near ties were settled, by ``source``. ``known``: what is taken already.
+        They are as they were where nothing does. Places are believed of this dispatch only: of the next one of its body
+        they may pick others.
+
+        Args:
+            source: what near ties were settled by.
+            before: the results before they were.
+            known: what is taken already.
         """
         body = self._program.executables[entry_point(op)]
-        inputs = [self._lanes.get(REFERENCE, slot) for slot in op.operands]
 
         def judged(guesses: Constants) -> list[Result]:
-            with as_in_source([*known, *guesses]):
-                made = evaluate_dispatch(self._lanes.machines[REFERENCE], op, inputs)
             again = [
                 replace(result, corrected=value, match="unmatched", reference=None, layout=None, healed=False)
-                for result, value in zip(before, map(as_parts, made), strict=True)
+                for result, value in zip(before, self._made(op, [*known, *guesses]), strict=True)
             ]
             for result in again:
                 self._verification.match(result, upstream)
             self._source.settle(op, source, again, upstream, [*known, *guesses])
             return again
 
-        best, believed = results, []
+        best: list[Result] = results
+        constants: Constants = []
         derived = derived_constants(body, [constant for constant, _ in known])
         if derived:
             made, needed = self._fewest(judged, derived)
             if differing(made) < differing(best):
-                best, believed = made, [*needed]
+                best, constants = made, needed
         for guess_more in (False, True):
             found = guessed_places(body, self._scalars, guess_more) if differing(best) else []
-            made = judged([*believed, *found]) if found else best
-            if differing(made) < differing(best) and _is_rounding(found, best, made, inputs):
-                return made, [*believed, *found]
-        return best, believed
+            if not found:
+                break
+            try:
+                made = judged([*constants, *found])
+            except UncoveredOp:
+                continue  # they pick what there is not
+            if differing(made) < differing(best) and self._are_rounding(op, [*known, *constants], found):
+                return made, constants, found
+        return best, constants, []
+
+    def _are_rounding(self, op: Op, constants: Constants, found: Constants) -> bool:
+        taken = [*constants, *found]
+
+        def evaluate(make: MakeMachine) -> list[Tensor]:
+            return self._made(op, taken, make({}))
+
+        was, now = self._made(op, constants), self._made(op, taken)
+        return are_rounding(was, now, self._program, [place for place, _ in found], evaluate)
+
+    def _made(self, op: Op, constants: Constants, machine: Machine | None = None) -> list[Tensor]:
+        inputs = [self._lanes.get(REFERENCE, slot) for slot in op.operands]
+        with as_in_source(constants):
+            made = evaluate_dispatch(machine or self._lanes.machines[REFERENCE], op, inputs)
+        return [*map(as_parts, made)]
 
     @staticmethod
-    def _fewest(judged, derived: Constants) -> tuple[list[Result], Constants]:
+    def _fewest(
+        judged: Callable[[Constants], list[Result]], derived: Constants
+    ) -> tuple[list[Result], Constants]:
         """Without those that are the source's own number in another's op: fewer results differ without."""
         best = judged(derived)
         for pair in derived:
@@ -106,14 +134,3 @@ class Guesses:
             if fewer and differing(best) and differing(again := judged(fewer)) < differing(best):
                 best, derived = again, fewer
         return best, derived
-
-
-def _is_rounding(found: Constants, before: list[Result], made: list[Result], inputs: list[Tensor]) -> bool:
-    """Whether what is explained is no more than places are off by rounding: another pixel is another meaning."""
-    for index in differing(before) - differing(made):
-        was, now = before[index].corrected, made[index].corrected
-        gap = float((was - now).abs().nan_to_num(nan=float("inf")).max())
-        floats = [value for value in (*map(as_parts, inputs), now) if value.is_floating_point()]
-        if gap > rounding([op for op, _ in found], floats):
-            return False
-    return True

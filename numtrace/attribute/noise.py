@@ -36,7 +36,7 @@ DRIFT = 2.0**-43
 NOISE = 2.0**-48
 
 #: What rounds nothing: it hands on, chooses, changes a sign, or makes a whole number.
-_EXACT = frozenset(
+EXACT_OPS = frozenset(
     (
         "arith.negf", "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf", "arith.extf",
         "arith.truncf", "arith.sitofp", "arith.uitofp", "arith.select", "arith.constant", "arith.bitcast",
@@ -289,7 +289,9 @@ def _moved(sample: Tensor, value: Tensor, source: Tensor) -> Tensor:
 def _rounds(op: Op) -> bool:
     found = op.cache.get("rounds")
     if found is None:
-        found = op.cache["rounds"] = not op.typed and op.name.startswith(COMPUTING) and op.name not in _EXACT
+        found = op.cache["rounds"] = (
+            not op.typed and op.name.startswith(COMPUTING) and op.name not in EXACT_OPS
+        )
         if found and op.regions and op.name.startswith("linalg."):
             inner = [inner for block in op.regions for inner in block.ops]
             found = op.cache["rounds"] = any(map(_rounds, inner))

@@ -7,19 +7,32 @@ index arithmetic is evaluated in the types it has, since what it picks hangs on 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
+import torch
 from iree.compiler import ir
 from torch import Tensor
 
 from numtrace.attribute.magnitude import largest
+from numtrace.attribute.noise import EXACT_OPS, signed_draw
 from numtrace.evaluate.formats import FORMATS, is_float_type
+from numtrace.evaluate.machine import Machine, MakeMachine
 from numtrace.evaluate.op import Op, walk
+from numtrace.evaluate.program import Program
 from numtrace.evaluate.types import tensor_type
 
-#: An interpolation moves by as many times its largest element as its place does: by two if linear, by three if cubic.
-_STEEPNESS = 4.0
+#: What places are shaken by, of the rounding of their type: so little that float64 still shows what comes of it.
+_SCALE = 2.0**-22
+#: And by how many times that, to see whether what comes of it is in proportion.
+_TIMES = 8
+#: What float64 is off by itself, of the largest element.
+_FLOAT64 = 2.0**-49
+#: Each shake is half of what it stands for at least, and the roundings of up to a dozen ops may all go one way.
+_MARGIN = 8
+_SEEDS = range(4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +73,75 @@ def places(body: Op) -> list[Op]:
         found |= more
 
 
-def rounding(found: Iterable[Op], tensors: Iterable[Tensor]) -> float:
-    """What the rounding of places, made by the ops ``found``, may be worth in what has ``tensors``, in max abs.
+class Shaken(Machine):
+    """An evaluation in which places are off by ``scale`` times the unit roundoff of the type that they are in.
 
-    A place is at most as large as the longest dimension, and each op that makes it rounds it once. A constant may be
-    truncated: it is an ulp off, twice the unit roundoff.
+    Args:
+        program, globals_: as of any machine.
+        found: what makes the places, and the constants of it.
+        seed: of the noise; of one seed it is the same for each scale.
     """
-    found, tensors = [*found], [*tensors]
-    units = sum(_unit(op) for op in found)
-    longest = max((size for tensor in tensors for size in tensor.shape), default=0)
-    return units * (longest + 1) * _STEEPNESS * max(map(largest, tensors), default=0.0)
+
+    def __init__(
+        self,
+        program: Program,
+        found: Iterable[Op],
+        scale: float,
+        seed: int,
+        globals_: dict[str, Any] | None = None,
+    ):
+        super().__init__(program, globals_)
+        self.striped = False
+        self._units = {id(op): (n, unit * scale) for n, op in enumerate(found) if (unit := _unit(op))}
+        self._seed = seed
+
+    def _evaluate(self, op: Op) -> None:
+        super()._evaluate(op)
+        if id(op) in self._units:
+            stream, unit = self._units[id(op)]
+            value = self.env[op.results[0]].double()
+            self.env[op.results[0]] = value * (1 + signed_draw(value, self._seed, stream) * unit)
+
+
+def are_rounding(
+    was: Sequence[Tensor],
+    now: Sequence[Tensor],
+    program: Program,
+    found: Sequence[Op],
+    evaluate: Callable[[MakeMachine], Sequence[Tensor]],
+) -> bool:
+    """Whether results are no more apart than the rounding of the places ``found`` puts them, element by element.
+
+    How far it does is measured: shaken by 2^-22 of it, a result moves by as much less. Where it does not move in
+    proportion, by eight times as much when it is shaken by eight times as much, something is picked by the places, and
+    another pick is another meaning.
+
+    Args:
+        was, now: the results with the places as they are in the program, and exact.
+        evaluate: the exact results with a machine that it makes.
+    """
+    if all(map(same_numbers, was, now)):
+        return True
+    small = [torch.zeros_like(value.double()) for value in now]
+    smooth = [torch.ones_like(value, dtype=torch.bool) for value in now]
+    for seed in _SEEDS:
+        by_one, by_many = (
+            evaluate(partial(Shaken, program, found, scale, seed)) for scale in (_SCALE, _TIMES * _SCALE)
+        )
+        for index, (value, one, many) in enumerate(zip(now, by_one, by_many, strict=True)):
+            little, much = one.double() - value.double(), many.double() - value.double()
+            small[index] = torch.maximum(small[index], little.abs())
+            smooth[index] &= (much - _TIMES * little).abs() <= much.abs() / 4 + _FLOAT64 * largest(value)
+    for old, new, moves, even in zip(was, now, small, smooth, strict=True):
+        a, b = old.double(), new.double()
+        inside = even & ((a - b).abs() <= moves * (_MARGIN / _SCALE)) & new.is_floating_point()
+        if not bool((inside | (a == b) | (a.isnan() & b.isnan())).all()):
+            return False
+    return True
+
+
+def same_numbers(a: Tensor, b: Tensor) -> bool:
+    return bool(((a == b) | (a.isnan() & b.isnan())).all()) if a.is_floating_point() else torch.equal(a, b)
 
 
 def _becomes_data(op: Op, readers: dict[int, list[Op]], known: set[int]) -> bool:
@@ -83,10 +155,12 @@ def _floats(op: Op) -> bool:
 
 
 def _unit(op: Op) -> float:
+    """The unit roundoff of what ``op`` rounds, 0 where it rounds nothing; a constant may be truncated: twice that."""
     element = _element(op.result_types[0])
-    if not is_float_type(element):
+    constant = op.name == "arith.constant"
+    if not is_float_type(element) or (op.name in EXACT_OPS and not constant):
         return 0.0
-    return FORMATS[element].unit_roundoff * (2 if op.name == "arith.constant" else 1)
+    return FORMATS[element].unit_roundoff * (2 if constant else 1)
 
 
 def _element(type_: ir.Type) -> str:

@@ -174,8 +174,8 @@ def set_to_source(constants: Constants) -> None:
 @contextmanager
 def as_in_source(constants: Constants) -> Iterator[None]:
     """Evaluates the ops as the source has them while the context lasts."""
-    set_to_source(constants)
     try:
+        set_to_source(constants)
         yield
     finally:
         for op, exact in constants:

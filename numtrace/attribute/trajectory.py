@@ -16,7 +16,7 @@ from numtrace.attribute.guesses import Guesses, differing
 from numtrace.attribute.lanes import COMPILED, EXACT, REFERENCE, Lanes, Tag, same_values
 from numtrace.attribute.matching import Formed, Holding, Pairing, permutes
 from numtrace.attribute.reference import Reference
-from numtrace.attribute.scalars import Constants, Rounded, Scalars, as_in_source, rounded_constants
+from numtrace.attribute.scalars import Constants, Exact, Rounded, Scalars, as_in_source, rounded_constants
 from numtrace.attribute.site_records import Emit, Names, SiteRecords
 from numtrace.attribute.source_bits import SourceBits
 from numtrace.attribute.summary import Summary
@@ -62,6 +62,7 @@ class Trajectory:
         self._records = SiteRecords(program, self.lanes, names, self.summary, emit)
         self._scalars = scalars
         self._constants: dict[str, Constants] = {}
+        self._places: list[tuple[Op, Exact]] = []
         self._guesses = Guesses(program, self.lanes, self._source, self._verification, scalars)
         self._typed = TypedMachine(program, sharp=False)
         self._walk = self._run(function, arguments)
@@ -95,7 +96,7 @@ class Trajectory:
     @property
     def constants(self) -> Constants:
         """All ops that are not as in the source, and how they are there."""
-        return [pair for pairs in self._constants.values() for pair in pairs]
+        return [*(pair for pairs in self._constants.values() for pair in pairs), *self._places]
 
     def settle_outputs(self, expected: list[Tensor]) -> None:
         """Amends sites that differ where the exact output is right and the one that was set back is not."""
@@ -149,18 +150,20 @@ class Trajectory:
         for result in results:
             self._verification.match(result, upstream)
         source = self._source.begin(formed, results)
+        places: Constants = []
         if differing(results):
             before = [replace(result) for result in results]
             self._source.settle(op, source, results, upstream, self._constants[entry_point(op)])
             if differing(results):
                 known = self._constants[entry_point(op)]
-                results, guessed = self._guesses.explain(op, source, before, results, upstream, known)
+                results, guessed, places = self._guesses.explain(op, source, before, results, upstream, known)
                 self._constants[entry_point(op)] = [*known, *guessed]
-                self._note_constants(guessed, formed)
+                self._places += places
+                self._note_constants([*guessed, *places], formed)
             self.summary.near_ties += sum(result.near_ties for result in results)
         for index, result in enumerate(results):
             self._records.report(op, formed, f"{site}.{index}", result, upstream)
-            self._settle(op, index, formed, f"{site}.{index}", result, upstream)
+            self._settle(op, index, formed, f"{site}.{index}", result, upstream, places)
 
     def _evaluate(self, op: Op, formed: Formed, tensors: list[Tensor]) -> list[Result]:
         lanes, body = self.lanes, entry_point(op)
@@ -227,7 +230,9 @@ class Trajectory:
             elif name not in (ops := self.summary.constants.setdefault(exact, [])):
                 ops.append(name)
 
-    def _settle(self, op: Op, index: int, formed: Formed, site: str, result: Result, upstream: Tag) -> None:
+    def _settle(
+        self, op: Op, index: int, formed: Formed, site: str, result: Result, upstream: Tag, places: Constants
+    ) -> None:
         """Sets the lanes for what comes after, and settles the sites that differed before."""
         lanes, slot = self.lanes, op.results[index]
         between = of_parts if is_complex(op.result_types[index]) else _itself
@@ -239,7 +244,7 @@ class Trajectory:
         # about 2^-29 of the error of a 32-bit run: it reaches the semantic floor where that error is 0.5 %.
         kept = result.reference if result.match == "differs" else basis
         lanes.set(REFERENCE, slot, between(kept))  # type: ignore[arg-type]
-        self._source.keep(op, index, result, self._constants[entry_point(op)])
+        self._source.keep(op, index, result, [*self._constants[entry_point(op)], *places])
         stamp = upstream.stamp if result.holding.moved else result.holding.stamp
         tainted = upstream.tainted and not matched
         settled = matched or result.match == "differs"

@@ -18,6 +18,7 @@ from torch import Tensor
 from numtrace.errors import UncoveredOp, UndefinedResult
 from numtrace.evaluate.constants import constant_value
 from numtrace.evaluate.convolution import convolution
+from numtrace.evaluate.formats import is_float_type
 from numtrace.evaluate.onnx_ops.registry import onnx_function
 from numtrace.evaluate.op import Op
 from numtrace.evaluate.registry import evaluates, evaluates_family
@@ -84,22 +85,25 @@ def operator(op: Op, machine, *operands: Any) -> Any:
             RuntimeError,
             TypeError,
             ValueError,
-            IndexError,
-        ) as error:  # torch's, of types that it does not have
-            raise UncoveredOp(name, str(error).splitlines()[0][:200]) from None
+            LookupError,
+            ArithmeticError,
+            AssertionError,
+        ) as error:  # torch's, of types that it does not have, and what no number is
+            said = str(error).splitlines() or [type(error).__name__]
+            raise UncoveredOp(name, said[0][:200]) from None
         made = (
             made[: len(op.results)] if isinstance(made, tuple) else (made,)
         )  # the last ones may be left out
-        _require_shapes(op, name, made)
+        _require_types(op, name, made)
         return made
     return _call(op, name, machine, operands)
 
 
-def _require_shapes(op: Op, name: str, made: Sequence[Any]) -> None:
+def _require_types(op: Op, name: str, made: Sequence[Any]) -> None:
     """A program may say of an operator what its text does not: of a pooling, one more window.
 
     Raises:
-        UncoveredOp: a result is not of the shape that the program has for it.
+        UncoveredOp: a result is not of the shape or kind of number that the program has for it.
     """
     if len(made) != len(op.results):
         raise UncoveredOp(name, f"with {len(op.results)} results")
@@ -107,6 +111,8 @@ def _require_shapes(op: Op, name: str, made: Sequence[Any]) -> None:
         declared = torch_shape(type_)
         if declared is None or not isinstance(value, Tensor):
             continue
+        if value.is_floating_point() != is_float_type(element := torch_element(type_)):
+            raise UncoveredOp(name, f"its result is {value.dtype}, in the program {element}")
         sizes = [*value.shape]
         if len(declared) != len(sizes) or any(
             a not in (None, b) for a, b in zip(declared, sizes, strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -18,8 +18,8 @@ from numtrace.attribute.near_ties import Snapping, Ties, decided_values
 from numtrace.attribute.noise import measured
 from numtrace.attribute.reference import Reference
 from numtrace.attribute.scalars import (
+    Constants,
     as_in_source,
-    derived_constants,
     rounded_constants,
     set_to_source,
     source_scalars,
@@ -34,6 +34,9 @@ from numtrace.instrument.dtypes import to_torch
 from numtrace.worker.compilation import Variant
 from numtrace.worker.modules import arguments, entry, load_globals
 
+#: Of a function what may be meant exactly, and how.
+Guess = Callable[[Op], Constants]
+
 
 def make_reference(
     variant: Variant,
@@ -41,16 +44,16 @@ def make_reference(
     inputs: list[Tensor],
     wanted: list[int],
     stage: str | None = None,
-    derived: bool = False,
+    guess: Guess | None = None,
 ) -> Reference:
     """Evaluates what the source means; with a ``stage`` given, what the program there does.
 
-    ``derived``: with the constants that the lowering computed as exact as they may be meant, which is a guess.
+    ``guess``: what of a body is taken as exact besides what the source states.
     """
     stage, program, function = _reference_program(variant, stage)
-    if derived:
+    if guess is not None:
         for body in (function, *program.initializers):
-            set_to_source(derived_constants(body, []))
+            set_to_source(guess(body))
     finals = source_finals(program, function, stage)
     return Reference(
         program, function, arguments(function, inputs), load_globals(program, params), finals, wanted

@@ -19,7 +19,7 @@ from numtrace.attribute.guesses import guessed_places
 from numtrace.attribute.magnitude import largest
 from numtrace.attribute.near_ties import Snapping, Ties, Values, decided_values
 from numtrace.attribute.noise import Noisy, measured, undecided
-from numtrace.attribute.places import rounding
+from numtrace.attribute.places import are_rounding
 from numtrace.attribute.scalars import (
     Constants,
     Rounded,
@@ -139,16 +139,19 @@ class Meanings:
         found: Evaluation,
         scalars: Scalars,
     ) -> int | None:
-        """The meaning with exact places, where that is no more than their rounding away from what was ``found``."""
+        """The meaning with exact places, where what was ``found`` is no more than their rounding away from it."""
         for derived in (False, True):
             guess = [pair for body in _bodies(program) for pair in guessed_places(body, scalars, derived)]
             if not guess:
                 return None
-            made = self._corrected(program, [*known, *guess], tables)
+            taken, ops = [*known, *guess], [op for op, _ in guess]
+
+            def evaluate(make: MakeMachine, taken: Constants = taken) -> list[Tensor]:
+                return self._corrected(program, taken, tables, make).outputs
+
+            made = self._corrected(program, taken, tables)
             number = self._number(made)
-            gap = semantic_gap(made.outputs, found.outputs)
-            floats = [value for value in (*self.inputs, *made.outputs) if value.is_floating_point()]
-            if number is not None and gap is not None and gap <= rounding([op for op, _ in guess], floats):
+            if number is not None and are_rounding(found.outputs, made.outputs, program, ops, evaluate):
                 return number
         return None
 

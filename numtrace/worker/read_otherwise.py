@@ -7,12 +7,15 @@ is wrong. At the ``input`` stage, before dispatches are formed, each op still ha
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 from torch import Tensor
 
 from numtrace.attribute.agreement import agrees
+from numtrace.attribute.guesses import guessed_places
 from numtrace.attribute.reference import Reference
+from numtrace.attribute.scalars import Constants, derived_constants
 from numtrace.attribute.semantics import differing
 from numtrace.errors import UncoveredOp
 from numtrace.evaluate.op import Op
@@ -37,13 +40,21 @@ def read_otherwise(
     wanted = sorted(suspects)
     source = make_reference(variant, params, inputs, wanted, stage="source")
     lowered = [
-        make_reference(variant, params, inputs, wanted, stage="input", derived=derived)
-        for derived in (False, True)
+        make_reference(variant, params, inputs, wanted, stage="input", guess=guess)
+        for guess in (None, partial(derived_constants, known=[]), _with_places, _with_all)
     ]
     try:
         return _first(source_function(variant), source, lowered, suspects)
     except UncoveredOp:
         return []
+
+
+def _with_places(body: Op) -> Constants:
+    return guessed_places(body, {}, derived=False)
+
+
+def _with_all(body: Op) -> Constants:
+    return [*derived_constants(body, []), *guessed_places(body, {}, derived=True)]
 
 
 def _first(

@@ -60,12 +60,12 @@ EXPECTED = {
     "c06-strided-conv-output-width-1": failed("dimension #2 to be 4, but found 3", "conv_2d_nhwc_fhwc"),
     "c07-matmul-k0": failed("crashed with SIGFPE", "AnnotateDispatchesPass", "(at mm"),
     # ONNX: the reference is the meaning of its operators.
-    "o01-onnx-avgpool-ceil-count-include-pad": lowering("0.136 at the output", "brought in at operator"),
-    "o04-onnx-qlinearmatmul-3d-zero-points": lowering("88 at the output", "brought in at operator"),
-    "o05-onnx-resize-align-corners-scale": lowering("3.43 at the output", "brought in at operator"),
+    "o01-onnx-avgpool-ceil-count-include-pad": lowering("0.136 at the output", "brought in at AveragePool"),
+    "o04-onnx-qlinearmatmul-3d-zero-points": lowering("88 at the output", "brought in at QLinearMatMul"),
+    "o05-onnx-resize-align-corners-scale": lowering("3.43 at the output", "brought in at Resize"),
     "o06-onnx-spacetodepth-crd": lowering("15 at the output"),
-    "o07-onnx-lpnormalization-zero": not_finite("4 outputs", "made by operator", _FINITE),
-    "o08-onnx-gridsample-nearest-halves": lowering("4 at the output", "brought in at operator"),
+    "o07-onnx-lpnormalization-zero": not_finite("4 outputs", "made by LpNormalization", _FINITE),
+    "o08-onnx-gridsample-nearest-halves": lowering("4 at the output", "brought in at GridSample"),
     # A pass is no identity.
     "p01-im2col-op-filter-layout": pass_bug("18.3 at the output", "brought in at generic"),
     "p01c-im2col-op-ok": OK,

@@ -371,3 +371,42 @@ def test_an_index_beyond(onnx):
     assert onnx("Gather", "", "[1],f32", x, ("[1],si64", torch.tensor([-1]))).tolist() == [2.0]
     with pytest.raises(UndefinedResult, match=r"onnx\.Gather has an index beyond the 3 there are"):
         onnx("Gather", "", "[1],f32", x, ("[1],si64", torch.tensor([3])))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("ReduceSum", [-2.0, 3.0]),
+        ("ReduceL1", [2.0, 3.0]),
+        ("ReduceSumSquare", [4.0, 9.0]),
+        ("ReduceL2", [2.0, 3.0]),
+    ],
+)
+def test_a_reduction_of_no_axes_still_does_what_it_does_to_each(onnx, name: str, expected: list[float]):
+    x = ("[2],f32", torch.tensor([-2.0, 3.0]))
+    assert onnx(name, one("noop_with_empty_axes", 1), "[2],f32", x).tolist() == expected
+
+
+def test_a_result_of_another_kind_of_number_is_none(onnx):
+    """The root of whole numbers is none, and how it is made one ONNX leaves open."""
+    x = ("[2],si32", torch.tensor([1, 1], dtype=torch.int32))
+    with pytest.raises(UncoveredOp, match=r"its result is torch\.float32, in the program si32"):
+        onnx("ReduceL2", ints("axes", 0), "[1],si32", x)
+    assert not covers("ReduceL2", [], ["!torch.vtensor<[2],si32>"], 13)
+    assert not covers("Gemm", [], ["!torch.vtensor<[2,2],si32>"], 13)
+
+
+def test_a_range(onnx):
+    """Of whole numbers all the way: 2^24 + 3 is none of f32. Without a step there is none."""
+
+    def ranged(*numbers: int) -> torch.Tensor:
+        return onnx("Range", "", "[?],si64", *(("[],si64", torch.tensor(number)) for number in numbers))
+
+    assert ranged(2**24, 2**24 + 3, 1).tolist() == [2**24, 2**24 + 1, 2**24 + 2]
+    assert ranged(5, 0, -2).tolist() == [5, 3, 1]
+    assert ranged(0, 5, -1).tolist() == []
+    with pytest.raises(UndefinedResult, match="takes no steps"):
+        ranged(1, 5, 0)
+    start, limit, step = (("[],f32", torch.tensor(number)) for number in (0.0, 1.0, 0.0))
+    with pytest.raises(UndefinedResult, match="takes no steps"):
+        onnx("Range", "", "[?],f32", start, limit, step)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from numtrace.errors import UndefinedResult
 from numtrace.evaluate.constants import constant_value
-from numtrace.evaluate.onnx_ops.registry import ALL, element, evaluates_onnx, given
+from numtrace.evaluate.onnx_ops.registry import ARITHMETIC, FLOATS_OF_A_BYTE, element, evaluates_onnx, given
 from numtrace.evaluate.op import Op
 from numtrace.evaluate.types import exact_dtype, tensor_type
 
 
 @evaluates_onnx(
-    "Constant", reads=("value", "value_float", "value_floats", "value_int", "value_ints"), since=1, types=ALL
+    "Constant",
+    reads=("value", "value_float", "value_floats", "value_int", "value_ints"),
+    since=1,
+    types=ARITHMETIC | FLOATS_OF_A_BYTE,
 )
 def constant(op: Op) -> Tensor:
     for name, dtype in (("value_float", torch.float64), ("value_int", torch.int64)):
@@ -34,7 +38,10 @@ def constant_of_shape(op: Op, shape: Tensor) -> Tensor:
 @evaluates_onnx("Range", since=11)
 def range_(op: Op, start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
     """``start + i·delta`` below the limit (above it, where ``delta`` is negative)."""
-    count = max(int(torch.ceil((limit - start) / delta)), 0)
+    if not bool(delta):
+        raise UndefinedResult("onnx.Range", "takes no steps")
+    steps = torch.ceil((limit - start) / delta) if delta.is_floating_point() else -((start - limit) // delta)
+    count = max(int(steps), 0)
     return start + torch.arange(count, dtype=start.dtype) * delta
 
 

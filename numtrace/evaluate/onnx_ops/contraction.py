@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from numtrace.errors import UncoveredOp
 from numtrace.evaluate.convolution import convolution
-from numtrace.evaluate.onnx_ops.registry import evaluates_onnx, given
+from numtrace.evaluate.onnx_ops.registry import FLOATS, evaluates_onnx, given
 from numtrace.evaluate.onnx_ops.windows import READS, windows
 from numtrace.evaluate.op import Op
 
@@ -16,7 +17,7 @@ def matmul(op: Op, a: Tensor, b: Tensor) -> Tensor:
     return torch.matmul(a, b)
 
 
-@evaluates_onnx("Gemm", reads=("alpha", "beta", "transA", "transB"), since=7)
+@evaluates_onnx("Gemm", reads=("alpha", "beta", "transA", "transB"), since=7, types=FLOATS)
 def gemm(op: Op, a: Tensor, b: Tensor, c: Tensor | None = None) -> Tensor:
     a = a.T if given(op, "transA", 0) else a
     b = b.T if given(op, "transB", 0) else b
@@ -68,6 +69,8 @@ def conv_transpose(op: Op, x: Tensor, weight: Tensor, bias: Tensor | None = None
         low, high = pads[axis], pads[rank + axis]
         if wanted is not None:
             cut = whole.shape[dim] + more - wanted[axis]
+            if cut < 0 and mode.startswith("SAME"):
+                raise UncoveredOp("onnx.ConvTranspose", "a result that is larger than its windows")
             less = max(cut, 0) // 2
             low, high = (
                 (less, cut - less) if mode == "SAME_UPPER" else (max(cut, 0) - less, min(cut, 0) + less)

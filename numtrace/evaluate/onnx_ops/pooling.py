@@ -73,8 +73,9 @@ def _counts(op: Op, x: Tensor, at: Windows) -> list[int]:
         zip(x.shape[2:], at.strides, at.low, at.high, strict=True)
     ):
         free = size + low + high - at.reach(axis)
-        count = -(-free // stride) + 1 if given(op, "ceil_mode", 0) else free // stride + 1
-        counts.append(count - 1 if (count - 1) * stride >= size + low else count)
+        up = bool(given(op, "ceil_mode", 0))
+        count = -(-free // stride) + 1 if up else free // stride + 1
+        counts.append(count - 1 if up and (count - 1) * stride >= size + low else count)
     return counts
 
 

@@ -21,7 +21,9 @@ def quantized_matmul(
     """Real matrices multiplied, and quantized."""
     left = _real(a, a_scale, a_zero, -1)
     right = _real(b, b_scale, b_zero, -2)
-    return _codes(left @ right, _along(y_scale.double(), left, -1), _along(y_zero, left, -1), y_zero.dtype)
+    return _codes(
+        op, left @ right, _along(y_scale.double(), left, -1), _along(y_zero, left, -1), y_zero.dtype
+    )
 
 
 @evaluates_onnx("QLinearConv", reads=(*READS, "group"), since=10)
@@ -36,7 +38,7 @@ def quantized_convolution(
     made = convolved(op, image, kernel, None, 0.0)
     if bias is not None:
         made = made + _first(bias.double() * (x_scale.reshape(()) * w_scale).reshape(-1), rank - 1)
-    return _codes(made, y_scale.reshape(()), y_zero.reshape(()), y_zero.dtype)
+    return _codes(op, made, y_scale.reshape(()), y_zero.reshape(()), y_zero.dtype)
 
 
 def _first(factor: Tensor, others: int) -> Tensor:
@@ -78,7 +80,7 @@ def quantize(op: Op, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Te
         return saturated(codes, target) if given(op, "saturate", 1) else codes
     dtype = exact_dtype(target)
     zero = torch.zeros((), dtype=dtype) if zero is None else _blocks(op, zero, x)
-    return _codes(x.double(), _blocks(op, scale, x), zero, dtype)
+    return _codes(op, x.double(), _blocks(op, scale, x), zero, dtype)
 
 
 @evaluates_onnx(
@@ -98,13 +100,15 @@ def quantize_dynamically(op: Op, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     low, high = x.min().clamp(max=0), x.max().clamp(min=0)
     scale = (high - low) / 255
     zero = torch.round((-low / scale).clamp(0, 255)).to(torch.uint8)
-    return _codes(x, scale, zero, torch.uint8), scale, zero
+    return _codes(op, x, scale, zero, torch.uint8), scale, zero
 
 
-def _codes(value: Tensor, scale: Tensor, zero: Tensor, dtype: torch.dtype) -> Tensor:
-    """Divided by the scale, rounded to even, and saturated at the type."""
+def _codes(op: Op, value: Tensor, scale: Tensor, zero: Tensor, dtype: torch.dtype) -> Tensor:
+    """Divided by the scale, rounded to even, and saturated at the type; what is no number then is not defined."""
     limits = torch.iinfo(dtype)
     made = torch.round(value / scale) + zero.double()
+    if bool(made.isnan().any()):
+        op.cache["undefined"] = f"{op.attributes['name'].value} of what is no number"
     return made.clamp(limits.min, limits.max).to(torch.int64).to(dtype)
 
 

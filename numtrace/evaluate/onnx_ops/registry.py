@@ -2,7 +2,7 @@
 
 A function gets the op and its operands, None for one that is left out, and returns the result or a tuple of results:
 float64 where the op has floats, integers of the op's own type. What it does is the operator's text in ONNX's
-``Operators.md``; ``tests/evaluate/onnx_ops`` and the suite of ``bench/onnx_suite.py`` hold it against that.
+``Operators.md``; ``tests/evaluate/test_onnx_ops.py`` and the suite of ``bench/onnx_suite.py`` hold it against that.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from numtrace.evaluate.op import Op
 _PREFIX = "torch.onnx."
 _ELEMENT = re.compile(r",\s*([A-Za-z0-9]+)>$")
 
+FLOATS = frozenset(("f64", "f32", "f16", "bf16"))
 #: Element types that torch has arithmetic of, as MLIR writes them.
-ARITHMETIC = frozenset(("f64", "f32", "f16", "bf16", "i1", "si8", "si16", "si32", "si64", "ui8"))
+ARITHMETIC = FLOATS | {"i1", "si8", "si16", "si32", "si64", "ui8"}
 FLOATS_OF_A_BYTE = frozenset(("f8E4M3FN", "f8E5M2", "f8E4M3FNUZ", "f8E5M2FNUZ"))
 #: With those that it can only hold, and cast.
 ALL = ARITHMETIC | FLOATS_OF_A_BYTE | {"ui16", "ui32", "ui64"}
