@@ -30,6 +30,8 @@ _SCALE = 2.0**-22
 _TIMES = 8
 #: What float64 is off by itself, of the largest element.
 _FLOAT64 = 2.0**-49
+#: So far, of the largest element, nothing moves in proportion to a shake.
+_JUMP = 2.0**-26
 #: Each shake is half of what it stands for at least, and the roundings of up to a dozen ops may all go one way.
 _MARGIN = 8
 _SEEDS = range(4)
@@ -131,13 +133,24 @@ def are_rounding(
         for index, (value, one, many) in enumerate(zip(now, by_one, by_many, strict=True)):
             little, much = one.double() - value.double(), many.double() - value.double()
             small[index] = torch.maximum(small[index], little.abs())
-            smooth[index] &= (much - _TIMES * little).abs() <= much.abs() / 4 + _FLOAT64 * largest(value)
+            # Float64 rounds the places too, by up to 1/16 of a shake: more than an element at the top of a sine moves.
+            own = _FLOAT64 * largest(value) + largest(little[much.abs() < _JUMP * largest(value)]) / 2
+            smooth[index] &= (much - _TIMES * little).abs() <= much.abs() / 4 + own
     for old, new, moves, even in zip(was, now, small, smooth, strict=True):
         a, b = old.double(), new.double()
-        inside = even & ((a - b).abs() <= moves * (_MARGIN / _SCALE)) & new.is_floating_point()
+        allowed = moves * (_MARGIN / _SCALE)
+        inside = even & ((a - b).abs() <= allowed + _curved(allowed, even, new)) & new.is_floating_point()
         if not bool((inside | (a == b) | (a.isnan() & b.isnan())).all()):
             return False
     return True
+
+
+def _curved(allowed: Tensor, smooth: Tensor, value: Tensor) -> float:
+    """What is left where the first order is nothing, as at the top of a sine: the square of what it is elsewhere, by
+    the size of the values. An error of 1/64 of them is none that squares are enough for."""
+    size = largest(value)
+    first = min(largest(torch.where(smooth, allowed, 0.0)), size / 64)
+    return first * first / size if size else 0.0
 
 
 def same_numbers(a: Tensor, b: Tensor) -> bool:

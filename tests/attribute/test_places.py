@@ -91,6 +91,30 @@ def test_each_element_may_be_off_by_the_rounding_of_its_own_place():
         assert not _apart(plain, off), index
 
 
+def test_at_the_top_of_a_sine_the_square_is_left():
+    """sin(x) and sin(x + d) of x = π/2 are d²/2 apart; with d of 2^-24 · 3000 that is 1.6e-8."""
+    steep = (
+        ARANGE
+        + """
+    %big = arith.constant 4500.0 : f32
+    %t = arith.mulf %s, %big : f32 loc("numtrace.3")
+    %sum = arith.addf %t, %in : f32 loc("numtrace.5")
+    %y = math.sin %sum : f32 loc("numtrace.5")
+    linalg.yield %y : f32
+"""
+    )
+    turns = [4500.0 * value for value in EXACT]
+    x = [np.pi / 2 + 2 * np.pi * round(turn / (2 * np.pi)) - turn for turn in turns]
+    off = 2.0**-24 * 3000
+    assert (
+        _apart(steep, [np.cos(0.0 if n < 7 else off) for n in range(8)], x) is False
+    )  # no other has a first order
+    x[3] -= np.pi / 4
+    slope = [np.sin(np.pi / 4 if n == 3 else np.pi / 2) for n in range(8)]
+    assert _apart(steep, [*slope[:7], np.cos(off)], x)
+    assert not _apart(steep, [*slope[:7], np.cos(30 * off)], x)
+
+
 def test_what_is_masked_says_nothing_of_the_others():
     """Beside -1e9, and where there is no number at all, an element is measured by its own place."""
     plain = ARANGE + SUM.format(weight="%s")
