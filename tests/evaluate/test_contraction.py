@@ -141,3 +141,24 @@ def test_a_window_over_each_channel_alone(stripe):
     )
     assert result.tolist() == [[5.5, 8.5], [110.5, 180.5]]
     assert out.tolist() == [[0.5, 0.5], [0.5, 0.5]]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64])
+@pytest.mark.parametrize("ends", [False, True])
+def test_products_of_integers_wrap(dtype, ends):
+    """The products of the largest numbers of i64 are more than float64 holds; the least number has no opposite."""
+    info = np.iinfo(dtype)
+    draw = np.random.default_rng(0)
+    low, high = (info.min, info.max) if ends else (-100, 100)
+    a, b = (draw.integers(low, high, shape, dtype=dtype, endpoint=True) for shape in ((3, 40), (40, 4)))
+    a[0, 0] = info.min if ends else -100
+    tensors = [torch.from_numpy(value.copy()) for value in (a, b)]
+    out = torch.zeros(3, 4, dtype=tensors[0].dtype)
+    made = contract(
+        (tensors[0], loop(0, 2)), (tensors[1], loop(2, 1)), (out, loop(0, 1)), Domain.whole([3, 4, 40])
+    )
+    wanted = [[sum(int(x) * int(y) for x, y in zip(row, column, strict=True)) for column in b.T] for row in a]
+    wrapped = np.array(
+        [[(int(n) - info.min) % 2**info.bits + info.min for n in row] for row in wanted], dtype
+    )
+    np.testing.assert_array_equal(made.numpy(), wrapped)
