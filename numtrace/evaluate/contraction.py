@@ -142,20 +142,11 @@ def _add_product(
         if accumulator.dtype.is_floating_point:
             accumulator.baddbmm_(left.matrices(at), right.matrices(at))
         else:
-            accumulator.add_(_whole_product(left.matrices(at), right.matrices(at)))
+            accumulator.add_(torch.bmm(left.matrices(at), right.matrices(at)))
         if moving:
             _put_back(accumulator, target)
     if not moving:
         _put_back(accumulator, target)
-
-
-def _whole_product(a: Tensor, b: Tensor) -> Tensor:
-    """Of integers, which wrap: by way of float64 where that holds every sum, since it has fast products."""
-    left, right = a.double(), b.double()
-    sizes = [float(side.abs().max()) if side.numel() else 0.0 for side in (left, right)]
-    if sizes[0] * sizes[1] * a.shape[-1] < 2.0**53:
-        return torch.bmm(left, right).to(torch.int64).to(a.dtype)
-    return torch.bmm(a, b)
 
 
 def _put_back(accumulator: Tensor, target: Tensor) -> None:
