@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from itertools import product
 from typing import Any
 
@@ -25,7 +26,7 @@ def average_pool(op: Op, x: Tensor) -> Tensor:
     counted = torch.ones(x.shape[2:], dtype=x.dtype)
     included = float(given(op, "count_include_pad", 0))
     total, number = (
-        torch.stack(_taken(value, at, counts, inside)).sum(0)
+        reduce(torch.add, _taken(value, at, counts, inside))
         for value, inside in ((x, 0.0), (counted, included))
     )
     return total / number
@@ -34,7 +35,7 @@ def average_pool(op: Op, x: Tensor) -> Tensor:
 @evaluates_onnx("LpPool", reads=(*READS, "ceil_mode", "p"), since=18)
 def lp_pool(op: Op, x: Tensor) -> Tensor:
     at, p = windows(op, x.shape[2:], given(op, "kernel_shape")), given(op, "p", 2)
-    return torch.stack(_taken(x.abs() ** p, at, _counts(op, x, at), 0.0)).sum(0) ** (1 / p)
+    return reduce(torch.add, _taken(x.abs() ** p, at, _counts(op, x, at), 0.0)) ** (1 / p)
 
 
 @evaluates_onnx("MaxPool", reads=(*READS, "ceil_mode", "storage_order"), since=1)
