@@ -2,9 +2,8 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
-BENCH = Path(__file__).parents[1] / "bench"
+from scripts import BENCH
 
 
 def test_every_site_is_judged_where_the_cost_is_measured():

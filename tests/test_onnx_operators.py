@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from scripts import BENCH, scripts
 
 from numtrace.evaluate.onnx_ops.registry import names
-
-BENCH = Path(__file__).parents[1] / "bench"
 
 #: What the suite has rounded, in bf16 after each op, or the scale in f32 that puts 127.5 of it to a side.
 ROUNDED = {
@@ -26,10 +25,8 @@ ROUNDED = {
 
 
 @pytest.mark.filterwarnings("ignore")  # of torch, about what the cases are about
-def test_the_suite_s_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(BENCH)
-    import onnx_operators
-
+def test_the_suite_s_values(tmp_path: Path) -> None:
+    (onnx_operators,) = scripts("onnx_operators")
     command = [sys.executable, str(BENCH / "onnx_cases.py"), str(tmp_path), "--import-only"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     differs, agree = set(), set()

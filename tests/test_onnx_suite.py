@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-BENCH = Path(__file__).parents[1] / "bench"
+from scripts import scripts
 
 #: The verdict, and whether the compiled output is the suite's; the evaluator agrees with every one.
 SAMPLE = {
@@ -36,14 +34,7 @@ SAMPLE = {
 @pytest.fixture(scope="module")
 def bench():
     """The two scripts, and the table of reasons, as modules."""
-    sys.path.insert(0, str(BENCH))
-    try:
-        import onnx_cases
-        import onnx_suite
-        import reasons
-    finally:
-        sys.path.remove(str(BENCH))
-    return onnx_cases, onnx_suite, reasons
+    return scripts("onnx_cases", "onnx_suite", "reasons")
 
 
 @pytest.fixture(scope="module")

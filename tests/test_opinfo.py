@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-
-BENCH = Path(__file__).parents[1] / "bench"
+from scripts import BENCH, scripts
 
 MINE = [
     {"cases": ["gelu#1"], "kind": "iree-wrong", "outcome": "flow differs"},
@@ -21,13 +19,7 @@ RIGHT = ("agrees", "")
 @pytest.fixture(scope="module")
 def bench():
     """The script and the table of reasons, as modules."""
-    sys.path.insert(0, str(BENCH))
-    try:
-        import opinfo
-        import reasons
-    finally:
-        sys.path.remove(str(BENCH))
-    return opinfo, reasons
+    return scripts("opinfo", "reasons")
 
 
 @pytest.mark.parametrize(
